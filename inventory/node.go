@@ -1,4 +1,13 @@
+// Package inventory reads a tree of YAML files into the nodes of a fleet: it
+// merges defaults from the root down, remembers where each value came from, and
+// reports everything that is wrong in one pass.
 package inventory
+
+import (
+	"reflect"
+
+	"github.com/talos-provision/provision/inventory/identity"
+)
 
 // Node is one machine of the inventory after its defaults were merged in.
 // Scalars keep the text of the file: "0123" and "1e5" are not numbers here.
@@ -30,7 +39,26 @@ type Node struct {
 	UUID        string   `json:"uuid,omitempty"`
 	MACs        []string `json:"macs,omitempty"`
 
+	// Labels are the user's own, for selection; they have no meaning here.
+	Labels map[string]string `json:"labels,omitempty"`
+
 	BMC BMC `json:"bmc,omitzero"`
+
+	values *values // where the values came from; nil for a node not loaded from files
+}
+
+// ID names the node across clusters: "cluster/name".
+func (n Node) ID() string { return n.Cluster + "/" + n.Name }
+
+// Equal tells whether two nodes have the same values, wherever they came from.
+func (n Node) Equal(other Node) bool {
+	n.values, other.values = nil, nil
+	return reflect.DeepEqual(n, other)
+}
+
+// Facts is what the inventory says of the machine's identity.
+func (n Node) Facts() identity.Facts {
+	return identity.Facts{Serial: n.Serial, BoardSerial: n.BoardSerial, UUID: n.UUID, MACs: n.MACs}
 }
 
 // BMC is how a node's baseboard management controller is reached. The password

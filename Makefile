@@ -1,0 +1,58 @@
+# Every target says what it is for: `make help`.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+GOTOOL    := go tool -modfile=tools/go.mod
+FUZZTIME  ?= 30s
+CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
+# The end-to-end tests boot machines; on two cores they take minutes.
+TESTFLAGS ?= -race -timeout 20m
+
+.PHONY: help build test unit e2e lint fmt demo bench fuzz image deps clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build bin/provision and bin/fleetsim, static
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+test: deps ## Run every test with the race detector, the end-to-end ones in QEMU among them
+	go test $(TESTFLAGS) ./...
+
+unit: ## Run the tests that need no QEMU and no root
+	go test -race -short ./...
+
+e2e: deps ## Run the end-to-end tests alone: real firmware in QEMU
+	go test $(TESTFLAGS) -v ./e2e/...
+
+lint: ## Run golangci-lint as pinned in tools/go.mod
+	$(GOTOOL) golangci-lint run ./...
+
+fmt: ## Format the code
+	$(GOTOOL) golangci-lint fmt ./...
+
+demo: build ## Provision 12 emulated nodes in three chassis on this machine, without root
+	bash cmd/fleetsim/demo.sh
+
+bench: ## Run the benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## Fuzz every parser for FUZZTIME (30s) each
+	@for pkg in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$pkg 2>/dev/null | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+image: ## Build the container image with buildah, podman or docker, whichever is here
+	@for tool in buildah podman docker; do \
+	  if command -v $$tool >/dev/null; then exec $$tool build -t talos-provision:$(VERSION) --build-arg VERSION=$(VERSION) .; fi; \
+	done; echo "no buildah, podman or docker here: install one of them" >&2; exit 1
+
+deps: ## Install what the end-to-end tests need (QEMU, OVMF, iPXE, a kernel); quick when it is all here
+	bash e2e/deps.sh
+
+clean: ## Remove what was built
+	rm -rf bin dist

@@ -1,0 +1,149 @@
+package bmc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/stmcginnis/gofish/schemas"
+)
+
+// resets is how a system is reset.
+type resets struct {
+	target string
+	types  []text
+	listed bool // the BMC says so itself
+}
+
+func (r resets) offers(kind schemas.ResetType) bool { return contains(r.types, string(kind)) }
+
+// defaultResets are assumed where the BMC lists none.
+func defaultResets() []text {
+	return []text{text(schemas.OnResetType), text(schemas.ForceOffResetType), text(schemas.ForceRestartResetType), text(schemas.GracefulShutdownResetType)}
+}
+
+// resetsOf finds the reset types: from the action, else from its ActionInfo
+// (newer Supermicro, OpenBMC), else the defaults.
+func (c *Client) resetsOf(ctx context.Context, sys *systemDocument) (resets, error) {
+	action := sys.Actions.value.Reset.value
+	out := resets{target: string(action.Target), types: action.Types, listed: true}
+	if out.target == "" {
+		out.target = strings.TrimRight(sys.path, "/") + "/Actions/ComputerSystem.Reset"
+	}
+	if len(out.types) > 0 {
+		return out, nil
+	}
+	if action.Info != "" {
+		var info actionInfoDocument
+		_, err := c.fetch(ctx, request{method: http.MethodGet, path: string(action.Info)}, 3, &info)
+		if err != nil && (errors.Is(err, ErrUnauthorized) || ctx.Err() != nil) {
+			return resets{}, err
+		}
+		for _, p := range info.Parameters {
+			if strings.EqualFold(string(p.Name), "ResetType") && len(p.Values) > 0 {
+				out.types = p.Values
+				return out, nil
+			}
+		}
+	}
+	out.types, out.listed = defaultResets(), false
+	return out, nil
+}
+
+// presser posts resets, going from one type to the next as they are refused.
+type presser struct {
+	c       *Client
+	kinds   []schemas.ResetType
+	resets  *resets
+	failed  int // answers that may be passing troubles of the BMC
+	refused error
+}
+
+// maxFailed bounds passing troubles for one reset type.
+const maxFailed = 5
+
+// press posts one reset. yes means that the BMC took it, or may have. An error
+// that is not final is to be met with another look at the state, which may be
+// the wanted one by now: BMCs refuse what is there already (409, 400).
+func (p *presser) press(ctx context.Context, sys *systemDocument) (yes bool, err error) {
+	if p.resets == nil {
+		r, err := p.c.resetsOf(ctx, sys)
+		if err != nil {
+			return false, err
+		}
+		p.resets = &r
+		// The list can be wrong ("GracefulShutdownGracefulRestart"): when it has
+		// none of the kinds, the best one is tried all the same.
+		if offered := slices.DeleteFunc(slices.Clone(p.kinds), func(k schemas.ResetType) bool { return !r.offers(k) }); len(offered) > 0 {
+			p.kinds = offered
+		} else {
+			p.kinds = p.kinds[:1]
+		}
+	}
+	if len(p.kinds) == 0 {
+		return false, fmt.Errorf("%w: it offers %s: %w", ErrPowerRefused, joined(p.resets.types), p.refused)
+	}
+	req := request{method: http.MethodPost, path: p.resets.target, payload: map[string]schemas.ResetType{"ResetType": p.kinds[0]}}
+	_, err = p.c.write(ctx, req)
+	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusPreconditionRequired && sys.etag != "" {
+		req.headers = map[string]string{"If-Match": sys.etag}
+		_, err = p.c.write(ctx, req)
+	}
+	r, ok := errors.AsType[*refusal](err)
+	switch {
+	case err == nil:
+		p.c.log.InfoContext(ctx, "reset sent", "type", p.kinds[0])
+		return true, nil
+	case errors.Is(err, ErrUnauthorized), errors.Is(err, ErrLicence):
+		return false, err
+	case !ok: // no answer: it may have been done
+		return true, err
+	case r.busy() || r.says("UnableToModifyDuringSystemPOST", "ActionParameterValueConflict"):
+		return false, err // bounded by the wait for the state
+	case r.status >= 500 && r.status != http.StatusNotImplemented:
+		if p.failed++; p.failed < maxFailed {
+			return false, err
+		}
+	}
+	p.refused, p.failed = err, 0
+	p.kinds = p.kinds[1:]
+	if len(p.kinds) > 0 {
+		return false, err
+	}
+	return false, fmt.Errorf("%w (it offers %s): %w", ErrPowerRefused, joined(p.resets.types), err)
+}
+
+// restart posts a restart that cuts power or resets the machine, for BMCs that
+// cannot switch it off.
+func (c *Client) restart(ctx context.Context) error {
+	ctx, cancel := c.operation(ctx)
+	defer cancel()
+	p := presser{c: c, kinds: []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}}
+	for {
+		_, sys, err := c.system(ctx)
+		if err != nil {
+			return err
+		}
+		if powerState(sys.PowerState) == Off {
+			return nil // the caller switches it on
+		}
+		yes, err := p.press(ctx, sys)
+		if yes || err != nil && final(err) {
+			return err
+		}
+		if wait := sleep(ctx, c.cfg.Timeouts.Poll); wait != nil {
+			return fmt.Errorf("%w; last: %w", wait, err)
+		}
+	}
+}
+
+func joined(types []text) string {
+	s := make([]string, 0, len(types))
+	for _, t := range types {
+		s = append(s, string(t))
+	}
+	return strings.Join(s, ", ")
+}

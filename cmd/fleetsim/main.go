@@ -1,0 +1,81 @@
+// Command fleetsim runs an emulated fleet on loopback addresses, for the demo,
+// for scale tests, and for trying the product without hardware.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/talos-provision/provision/bmc/redfishtest"
+	"github.com/talos-provision/provision/e2e/fleet"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "fleetsim:", err)
+		os.Exit(1) //nolint:gocritic // stop has nothing left to do
+	}
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	config, level, err := parse(args)
+	if err != nil {
+		return err
+	}
+	config.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	f, err := fleet.Start(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	// Scripts wait for this file.
+	if err := os.WriteFile(filepath.Join(config.Dir, "ready"), nil, 0o644); err != nil {
+		return err
+	}
+	fmt.Printf("%d machines are there, all off. In another terminal:\n\n  provision --config %s --cluster %s\n\nCtrl-C ends the fleet.\n",
+		len(f.Machines()), f.ConfigFile(), config.Cluster)
+	<-ctx.Done()
+	return nil
+}
+
+func parse(args []string) (config fleet.Config, level slog.Level, err error) {
+	flags := flag.NewFlagSet("fleetsim", flag.ExitOnError)
+	vendor := flags.String("vendor", "supermicro", "vendor whose BMCs are emulated")
+	network := flags.String("network", "127.80.0.0/16", "a /16 of 127.0.0.0/8 for all addresses of the fleet")
+	flags.StringVar(&config.Dir, "dir", ".demo", "folder for inventory, configuration, state and cache")
+	flags.StringVar(&config.Cluster, "cluster", "demo", "name of the cluster")
+	flags.IntVar(&config.Nodes, "nodes", 12, "number of machines")
+	flags.IntVar(&config.PerChassis, "per-chassis", 4, "boards in one chassis, which share its serial")
+	flags.StringVar(&config.TalosVersion, "talos-version", "v1.13.9", "Talos version that the inventory asks for")
+	flags.DurationVar(&config.PowerLag, "power-lag", 500*time.Millisecond, "time that a BMC takes to switch")
+	flags.DurationVar(&config.POST, "post", 2*time.Second, "time from power-on to the first DHCP packet")
+	flags.DurationVar(&config.KernelTime, "kernel-time", 2*time.Second, "time from the kernel's start to the Talos API")
+	flags.IntVar(&config.ImageSize, "image-size", 1<<20, "bytes of kernel and of initramfs")
+	flags.TextVar(&level, "log-level", slog.LevelError, "debug, info, warn or error")
+	if err := flags.Parse(args); err != nil {
+		return config, level, err
+	}
+	if config.Network, err = netip.ParsePrefix(*network); err != nil {
+		return config, level, fmt.Errorf("--network: %w", err)
+	}
+	if !config.Network.Addr().IsLoopback() || config.Network.Bits() != 16 {
+		return config, level, fmt.Errorf("--network %s: it must be a /16 of 127.0.0.0/8", *network)
+	}
+	profile, found := redfishtest.ProfileNamed(*vendor)
+	if !found {
+		return config, level, fmt.Errorf("--vendor %s is not known", *vendor)
+	}
+	config.Profile = profile
+	return config, level, nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/talos-provision/provision/e2e/fleet"
+	"github.com/talos-provision/provision/provisioner/store"
+)
+
+// process is a run of the real program, in a process of its own.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	events chan store.Event // closed when the process closes its output
+}
+
+func startProcess(t *testing.T, f *fleet.Fleet) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--config", f.ConfigFile(), "--cluster", "demo", "--yes", "-o", "json")
+	cmd.Env = append(os.Environ(), asProvision+"=1")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: cmd, events: make(chan store.Event, 1000)}
+	go func() {
+		defer close(p.events)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var e store.Event
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				t.Errorf("output line %q: %v", lines.Text(), err)
+				return
+			}
+			p.events <- e
+		}
+	}()
+	return p
+}
+
+// await returns the first event that the predicate takes.
+func (p *process) await(what string, take func(store.Event) bool) store.Event {
+	p.t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		select {
+		case e, open := <-p.events:
+			if !open {
+				p.t.Fatalf("the process ended before %s", what)
+			}
+			if take(e) {
+				return e
+			}
+		case <-deadline:
+			p.t.Fatalf("no %s within a minute", what)
+		}
+	}
+}
+
+// end waits for the process and returns its exit status, -1 when a signal ended it.
+func (p *process) end() int {
+	p.t.Helper()
+	for range p.events {
+	}
+	var exit *exec.ExitError
+	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		p.t.Fatal(err)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func reaches(state, message string) func(store.Event) bool {
+	return func(e store.Event) bool { return e.State == state && (message == "" || e.Message == message) }
+}
+
+// I8: wherever the controller is killed, the run started again finishes it, and
+// the machine was power cycled once.
+func TestI8AKilledRunGoesOnWithoutAnotherPowerCycle(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(store.Event) bool{
+		"while armed":         reaches("Armed", ""),
+		"while powering off":  reaches("Armed", "powering off"),
+		"while off":           reaches("Armed", "is off"),
+		"while powering on":   reaches("Armed", "powering on"),
+		"after power cycling": reaches("PowerCycled", ""),
+		"while booting":       reaches("Booting", ""),
+		"when up":             reaches("Maintenance", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, fleet.Config{Nodes: 1, PowerLag: 200 * time.Millisecond, POST: 500 * time.Millisecond, KernelTime: 500 * time.Millisecond})
+			first := startProcess(t, f)
+			first.await(name, at)
+			if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if status := first.end(); status != -1 {
+				t.Fatalf("the killed process ended with status %d", status)
+			}
+			second := startProcess(t, f)
+			second.await("Maintenance", reaches("Maintenance", ""))
+			if status := second.end(); status != exitDone {
+				t.Errorf("status %d after the restart, want %d", status, exitDone)
+			}
+			m := f.Machines()[0]
+			if n := m.BMC().PowerOns(); n != 1 {
+				t.Errorf("powered on %d times, want 1; resets %v", n, m.BMC().Resets())
+			}
+		})
+	}
+}
+
+// Ctrl-C ends a run cleanly: no BMC session stays open, no machine stays off,
+// and the run can be carried on.
+func TestCtrlCLeavesNoSessionAndNoMachineOff(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(store.Event) bool{
+		"while armed":        reaches("Armed", ""),
+		"while powering off": reaches("Armed", "powering off"),
+		"while booting":      reaches("PowerCycled", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, fleet.Config{Nodes: 1, PowerLag: 200 * time.Millisecond, POST: time.Second})
+			m := f.Machines()[0]
+			first := startProcess(t, f)
+			first.await(name, at)
+			if err := first.cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			if status := first.end(); status != exitInterrupted {
+				t.Errorf("status %d, want %d", status, exitInterrupted)
+			}
+			noSessions(t, f)
+			if resets := m.BMC().Resets(); len(resets) > 0 && !m.Powered() {
+				t.Errorf("the machine was left off after %v", resets)
+			}
+			second := startProcess(t, f)
+			second.await("Maintenance", reaches("Maintenance", ""))
+			if status := second.end(); status != exitDone {
+				t.Errorf("status %d after the restart, want %d", status, exitDone)
+			}
+			if n := m.BMC().PowerOns(); n != 1 {
+				t.Errorf("powered on %d times, want 1", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/talos-provision/provision/provisioner"
+	"github.com/talos-provision/provision/pxe"
+	"github.com/talos-provision/provision/pxe/assets"
+	"github.com/talos-provision/provision/pxe/dhcp"
+	"github.com/talos-provision/provision/pxe/httpboot"
+	"github.com/talos-provision/provision/pxe/tftp"
+)
+
+// bootServices makes the boot services of a run, which ask the controller what
+// a machine may boot and tell it what they saw. They listen to nothing yet.
+func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (*pxe.Services, error) {
+	if err := pxe.CheckIPXEDir(s.config.IPXEDir); err != nil {
+		return nil, &statusError{exitUsage, err.Error()}
+	}
+	dhcpOptions, err := s.dhcpOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	services, err := pxe.New(pxe.Options{
+		DHCP: dhcpOptions,
+		TFTP: &tftp.Options{Listen: s.config.TFTP.Listen, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveTFTP},
+		HTTP: pxe.HTTP{
+			Listen: s.config.HTTP.Listen,
+			Options: httpboot.Options{
+				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP,
+			},
+		},
+		Log: s.log,
+	})
+	if err != nil {
+		return nil, &statusError{exitUsage, err.Error()}
+	}
+	return services, nil
+}
+
+// dhcpOptions are nil when DHCP is left to somebody else.
+func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) {
+	config := s.config.DHCP
+	if config.Mode == "off" {
+		return nil, nil //nolint:nilnil // nil options leave the service out
+	}
+	if len(config.Subnets) == 0 {
+		return nil, usageError("dhcp.subnets is empty: give the provisioning network's cidr and range, or dhcp.mode: off where another server gives leases and boot files")
+	}
+	address, err := s.config.serverAddress()
+	if err != nil {
+		return nil, err
+	}
+	options := &dhcp.Options{
+		Listen: config.Listen, Interface: s.config.Network.Interface, ServerAddress: address, RelayPort: config.RelayPort,
+		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease,
+		OnProblem: func(p dhcp.Problem) { s.log.Warn("DHCP", "problem", p) },
+	}
+	for _, n := range config.Subnets {
+		options.Subnets = append(options.Subnets, dhcp.Subnet{
+			CIDR: n.CIDR, First: n.Range.First, Last: n.Range.Last, Gateway: n.Gateway, DNS: n.DNS, Lease: n.Lease,
+		})
+	}
+	return options, nil
+}
+
+func (s *session) assetCache() (*assets.Cache, error) {
+	cache, err := assets.New(assets.Options{Dir: s.config.Assets.Cache, Factory: s.config.Assets.Factory, Log: s.log})
+	if err != nil {
+		return nil, &statusError{exitUsage, err.Error()}
+	}
+	return cache, nil
+}
+
+// pullParallel bounds the downloads from the Image Factory.
+const pullParallel = 4
+
+// pullImages fetches every image that the plan's nodes need, once, before any
+// machine is touched: one that cannot be had would leave machines at iPXE.
+func (s *session) pullImages(ctx context.Context, cache *assets.Cache, plan provisioner.Plan) error {
+	var group errgroup.Group
+	group.SetLimit(pullParallel)
+	for _, ref := range images(plan) {
+		group.Go(func() error {
+			if _, err := cache.Ensure(ctx, ref); err != nil {
+				return fmt.Errorf("%w; no machine was touched", err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &statusError{exitFailed, err.Error()}
+	}
+	return nil
+}
+
+// images are the boot files of the nodes that a run would boot, each once.
+func images(plan provisioner.Plan) []assets.Ref {
+	var refs []assets.Ref
+	for _, n := range plan.Nodes {
+		if n.Action != provisioner.ActionInstall && n.Action != provisioner.ActionResume {
+			continue
+		}
+		refs = append(refs, assets.Kernel(n.SchematicID, n.TalosVersion, n.Arch), assets.Initramfs(n.SchematicID, n.TalosVersion, n.Arch))
+	}
+	slices.SortFunc(refs, func(a, b assets.Ref) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(refs)
+}

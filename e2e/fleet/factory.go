@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// factory is a local Image Factory: it serves a file for every schematic,
+// version and architecture, and knows later which version a file was of.
+type factory struct {
+	server *http.Server
+	url    string
+	size   int
+
+	mu       sync.Mutex
+	requests int
+	versions map[string]string // SHA-256 of a kernel in hex -> Talos version
+}
+
+func startFactory(ctx context.Context, address netip.Addr, size int) (*factory, error) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", netip.AddrPortFrom(address, 0).String())
+	if err != nil {
+		return nil, fmt.Errorf("start the local image factory: %w", err)
+	}
+	f := &factory{url: "http://" + listener.Addr().String(), size: size, versions: map[string]string{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /image/{schematic}/{version}/{name}", f.serve)
+	f.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = f.server.Serve(listener) }() // ends with close
+	return f, nil
+}
+
+func (f *factory) serve(w http.ResponseWriter, r *http.Request) {
+	content := f.content(r.PathValue("schematic"), r.PathValue("version"), r.PathValue("name"))
+	digest := sha256.Sum256(content)
+	f.mu.Lock()
+	f.requests++
+	f.versions[hex.EncodeToString(digest[:])] = r.PathValue("version")
+	f.mu.Unlock()
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, _ = w.Write(content)
+}
+
+// content is different for every file and the same at every request.
+func (f *factory) content(schematic, version, name string) []byte {
+	line := fmt.Sprintf("stand-in for %s of Talos %s, schematic %s\n", name, version, schematic)
+	return bytes.Repeat([]byte(line), f.size/len(line)+1)
+}
+
+// version tells which Talos version a kernel with this SHA-256 is of; "" when it is no file of ours.
+func (f *factory) version(sha256 string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.versions[sha256]
+}
+
+func (f *factory) fetches() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.requests
+}
+
+func (f *factory) close() error {
+	if err := f.server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// write writes the inventory and the configuration of the fleet.
+func (f *Fleet) write() error {
+	dir, err := filepath.Abs(f.config.Dir)
+	if err != nil {
+		return fmt.Errorf("write the fleet's inventory: %w", err)
+	}
+	files := map[string]string{
+		"nodes/_defaults.yaml":                          f.rootDefaults(dir),
+		"nodes/" + f.config.Cluster + "/_defaults.yaml": f.clusterDefaults(),
+		"provision.yaml":                                f.provisionYAML(dir),
+		"ipxe/snponly.efi":                              standIn("snponly.efi"),
+		"ipxe/ipxe-amd64.efi":                           standIn("ipxe-amd64.efi"),
+		"ipxe/ipxe-arm64.efi":                           standIn("ipxe-arm64.efi"),
+		"ipxe/undionly.kpxe":                            standIn("undionly.kpxe"),
+	}
+	for _, m := range f.machines {
+		files["nodes/"+f.config.Cluster+"/"+m.Name+".yaml"] = m.nodeYAML()
+	}
+	for name, text := range files {
+		if err := f.writeFile(name, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Fleet) writeFile(name, text string, mode os.FileMode) error {
+	path := filepath.Join(f.config.Dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return fmt.Errorf("write the fleet's %s: %w", name, err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		return fmt.Errorf("write the fleet's %s: %w", name, err)
+	}
+	return nil
+}
+
+func (f *Fleet) rootDefaults(dir string) string {
+	return fmt.Sprintf(`# Written by fleetsim for its emulated machines.
+schematicID: %s
+talosVersion: %s
+kernelArgs: talos.platform=metal console=tty0 init_on_alloc=1 slab_nomerge pti=on
+dns0: 1.1.1.1
+dns1: 8.8.8.8
+ntp: pool.ntp.org
+install: false
+bmc:
+  username: %s
+  passwordFile: %s/bmc-password
+  caFile: %s/bmc-ca.pem
+`, VanillaSchematic, f.config.TalosVersion, bmcUsername, dir, dir)
+}
+
+func (f *Fleet) clusterDefaults() string {
+	return fmt.Sprintf("netmask: 255.255.0.0\ngateway: %s\ninterface: eth0\n", f.address(relayOffset))
+}
+
+func (m *Machine) nodeYAML() string {
+	return fmt.Sprintf("serial: %s # shared by the boards of one chassis\nip: %s\ninstall: %t\nbmc:\n  address: %s\n", m.Hardware.Serial, m.IP, m.Install, m.bmc.URL())
+}
+
+func (f *Fleet) provisionYAML(dir string) string {
+	controller := f.address(controllerOffset)
+	return fmt.Sprintf(`# Written by fleetsim: every port is above 1024 and every address on loopback.
+inventory: %[1]s/nodes
+state: %[1]s/state
+network:
+  address: %[2]s
+dhcp:
+  mode: server
+  listen: %[2]s:%[3]d
+  relayPort: %[4]d
+  subnets:
+  - cidr: %[5]s
+    range: %[6]s-%[7]s
+    gateway: %[8]s
+    lease: 1h
+tftp:
+  listen: %[2]s:%[9]d
+http:
+  listen: %[2]s:%[10]d
+ipxeDir: %[1]s/ipxe
+assets:
+  factory: %[11]s
+  cache: %[1]s/cache
+power:
+  parallel: 8
+  window: 2s
+  jitter: 200ms
+budgets:
+  attempts: 2
+  minRebootInterval: 10s
+  bootTimeout: 2m
+`, dir, controller, dhcpPort, relayPort, f.config.Network.Masked(), f.address(leaseOffset), f.address(leaseEnd), f.address(relayOffset),
+		tftpPort, httpPort, f.factory.url)
+}
+
+// standIn takes the place of an iPXE binary, which nobody executes here. EFI
+// builds that load their script by themselves contain its name.
+func standIn(name string) string {
+	return name + " stand-in, loads autoexec.ipxe\n" + strings.Repeat("\x00", 64<<10)
+}

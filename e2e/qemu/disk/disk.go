@@ -1,0 +1,95 @@
+// Package disk makes small disk images that prove that a machine booted from
+// its disk: they print Marker to the first serial port and then do nothing.
+package disk
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Marker is what a machine prints that booted from such a disk.
+const Marker = "DISKBOOT OK"
+
+// size of a disk image in bytes: the smallest that FAT16 is happy with.
+const size = 16 << 20
+
+// bootSector is 16-bit code that prints the text at textOffset to the serial
+// port 0x3f8 and by the BIOS to the screen, and then halts. Where the BIOS
+// copies its screen to the serial port, each letter appears twice there.
+var bootSector = []byte{
+	0x31, 0xc0, //             xor ax,ax
+	0x8e, 0xd8, //             mov ds,ax
+	0xbe, 0x3e, 0x7c, //       mov si,0x7c00+textOffset
+	0xac,       //       next: lodsb
+	0x84, 0xc0, //             test al,al
+	0x74, 0x0a, //             jz stop
+	0xba, 0xf8, 0x03, //       mov dx,0x3f8
+	0xee,       //             out dx,al
+	0xb4, 0x0e, //             mov ah,0x0e
+	0xcd, 0x10, //             int 0x10
+	0xeb, 0xf1, //             jmp next
+	0xeb, 0xfe, //       stop: jmp stop
+}
+
+const (
+	sectorSize = 512
+	textOffset = 0x3e
+)
+
+// WriteBIOS writes a disk that a legacy BIOS boots.
+func WriteBIOS(path string) error {
+	if err := os.WriteFile(path, masterBootRecord(), 0o600); err != nil {
+		return fmt.Errorf("writing the BIOS disk: %w", err)
+	}
+	if err := os.Truncate(path, size); err != nil {
+		return fmt.Errorf("sizing the BIOS disk: %w", err)
+	}
+	return nil
+}
+
+func masterBootRecord() []byte {
+	sector := make([]byte, sectorSize)
+	copy(sector, bootSector)
+	copy(sector[textOffset:], Marker+"\r\n\x00")
+	sector[510], sector[511] = 0x55, 0xaa
+	return sector
+}
+
+// WriteUEFI writes a disk that UEFI boots by the default name of a boot loader
+// on removable media (UEFI 2.10, 3.5.1.1). It needs mkfs.vfat and mtools.
+func WriteUEFI(ctx context.Context, path string) error {
+	program := filepath.Join(filepath.Dir(path), filepath.Base(path)+".efi")
+	if err := os.WriteFile(program, efiProgram(), 0o600); err != nil {
+		return fmt.Errorf("writing the UEFI program: %w", err)
+	}
+	defer func() { _ = os.Remove(program) }()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return fmt.Errorf("writing the UEFI disk: %w", err)
+	}
+	if err := os.Truncate(path, size); err != nil {
+		return fmt.Errorf("sizing the UEFI disk: %w", err)
+	}
+	for _, command := range [][]string{
+		{"mkfs.vfat", "-F", "16", path},
+		{"mmd", "-i", path, "::/EFI", "::/EFI/BOOT"},
+		{"mcopy", "-i", path, program, "::/EFI/BOOT/BOOTX64.EFI"},
+	} {
+		if err := run(ctx, command); err != nil {
+			return fmt.Errorf("making the UEFI disk %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+func run(ctx context.Context, command []string) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s (run e2e/deps.sh if it is missing): %w: %s", command[0], err, strings.TrimSpace(string(text)))
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package inventory
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// leaf is one value of one file.
+type leaf struct {
+	path   string // dotted
+	slot   int    // of its field
+	value  value
+	null   bool // unsets what a folder above gave
+	origin Origin
+}
+
+// layer is what one file contributes.
+type layer struct {
+	leaves []leaf
+	// damaged says that something was left out, so that what seems to be
+	// missing may only be mistyped.
+	damaged bool
+}
+
+// parser turns the text of one file into a layer and findings.
+type parser struct {
+	file     string
+	layer    layer
+	findings Findings
+}
+
+// parse reads one file. It keeps the text of scalars, so that "0123", "1e5" and
+// "0x1F" stay what was written.
+func parse(file string, content []byte) (layer, Findings) {
+	p := &parser{file: file}
+	if at := invalidUTF8(content); at >= 0 {
+		line := 1 + bytes.Count(content[:at], []byte("\n"))
+		p.drop(Finding{Line: line, Message: "the file is not UTF-8 text", Hint: "save it as UTF-8"})
+		return p.layer, p.findings
+	}
+	root, err := document(content)
+	if err != nil {
+		p.drop(syntaxFinding(err))
+		return p.layer, p.findings
+	}
+	switch {
+	case root == nil || isNull(root):
+		return p.layer, nil // an empty file contributes nothing
+	case root.Kind != yaml.MappingNode:
+		p.drop(at(root, "", "the file is not a mapping", "write lines like \"serial: ABC123\""))
+	case expandsTooFar(root):
+		p.drop(at(root, "", "the file's aliases repeat its values too often", "write the values out"))
+	default:
+		p.mapping(root, "")
+	}
+	return p.layer, p.findings
+}
+
+// document gives the root of the file's only YAML document, nil if it is empty.
+func document(content []byte) (root *yaml.Node, err error) {
+	defer func() {
+		// The YAML library has crashed on malformed input before
+		// (go-yaml CVE-2022-28948); a file must not end the program.
+		if r := recover(); r != nil {
+			root, err = nil, fmt.Errorf("cannot be read as YAML: %v", r)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var first, second yaml.Node
+	if err := decoder.Decode(&first); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err //nolint:wrapcheck // becomes a finding with its place
+	}
+	root = content0(&first)
+	if err := decoder.Decode(&second); err == nil && content0(&second) != nil && !isNull(content0(&second)) {
+		return nil, fmt.Errorf("yaml: line %d: a second document begins", content0(&second).Line)
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err //nolint:wrapcheck // becomes a finding with its place
+	}
+	return root, nil
+}
+
+func content0(document *yaml.Node) *yaml.Node {
+	if document.Kind != yaml.DocumentNode || len(document.Content) == 0 {
+		return nil
+	}
+	return document.Content[0]
+}
+
+// mapping reads the file itself or a section of it.
+func (p *parser) mapping(node *yaml.Node, parent string) {
+	first := make(map[string]int, len(node.Content)/2)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, val := node.Content[i], resolve(node.Content[i+1])
+		if key.Kind != yaml.ScalarNode {
+			p.drop(at(key, parent, "a key is not a word", "write lines like \"serial: ABC123\""))
+			continue
+		}
+		path := parent + key.Value
+		if line, twice := first[key.Value]; twice {
+			p.drop(at(key, path, fmt.Sprintf("%s is given twice", path), fmt.Sprintf("remove it here or in line %d", line)))
+			continue
+		}
+		first[key.Value] = key.Line
+		if parent == labelsPath+"." {
+			p.label(path, val)
+		} else {
+			p.entry(key, path, parent, val)
+		}
+	}
+}
+
+// entry reads one key that must be one of the fields.
+func (p *parser) entry(key *yaml.Node, path, parent string, val *yaml.Node) {
+	slot, known := slotOf[path]
+	if !known || parent == "" && strings.Contains(key.Value, ".") {
+		p.drop(unknownKey(key, path, parent))
+		return
+	}
+	f := fields[slot]
+	l := leaf{path: path, slot: slot, origin: Origin{File: p.file, Line: val.Line, Column: val.Column}}
+	switch {
+	case isNull(val):
+		l.null = true
+		p.layer.leaves = append(p.layer.leaves, l)
+	case f.kind == section || f.kind == free:
+		if val.Kind != yaml.MappingNode {
+			p.drop(at(val, path, path+" must be a mapping", "write its keys below it, indented"))
+			return
+		}
+		p.mapping(val, path+".")
+	case p.read(f, val, &l):
+		p.layer.leaves = append(p.layer.leaves, l)
+	}
+}
+
+// read fills the leaf of a text, a flag or a list.
+func (p *parser) read(f field, val *yaml.Node, l *leaf) bool {
+	switch f.kind {
+	case flag:
+		isTrue := strings.EqualFold(val.Value, "true")
+		if val.Kind != yaml.ScalarNode || val.ShortTag() != "!!bool" || !isTrue && !strings.EqualFold(val.Value, "false") {
+			p.drop(at(val, f.path, fmt.Sprintf("%s must be true or false, not %s", f.path, describe(val)), "write true or false without quotes"))
+			return false
+		}
+		l.value.flag = isTrue
+	case list:
+		if val.Kind != yaml.SequenceNode {
+			p.drop(at(val, f.path, fmt.Sprintf("%s must be a list, not %s", f.path, describe(val)), "write \"- \" before each of its values, or [a, b]"))
+			return false
+		}
+		for _, item := range val.Content {
+			item = resolve(item)
+			if !p.isText(f.path, item) {
+				return false
+			}
+			if p.check(f, item) {
+				l.value.list = append(l.value.list, item.Value)
+			}
+		}
+	default:
+		if !p.isText(f.path, val) {
+			return false
+		}
+		l.value.text = val.Value
+		return p.check(f, val)
+	}
+	return true
+}
+
+func (p *parser) label(path string, val *yaml.Node) {
+	l := leaf{path: path, slot: slotOf[labelsPath], origin: Origin{File: p.file, Line: val.Line, Column: val.Column}}
+	switch {
+	case isNull(val):
+		l.null = true
+	case !p.isText(path, val):
+		return
+	default:
+		l.value.text = val.Value
+	}
+	p.layer.leaves = append(p.layer.leaves, l)
+}
+
+// isText accepts every scalar but one with a tag of its own, whose text would
+// mean something else (!!binary, !vault).
+func (p *parser) isText(path string, val *yaml.Node) bool {
+	if val.Kind != yaml.ScalarNode {
+		p.drop(at(val, path, fmt.Sprintf("%s must be one value, not %s", path, describe(val)), "write it on one line, without brackets"))
+		return false
+	}
+	switch val.ShortTag() {
+	case "!!str", "!!int", "!!float", "!!bool", "!!timestamp", "!!merge":
+		return true
+	case "!!null":
+		p.drop(at(val, path, path+" has an empty item", "remove the item"))
+	default:
+		p.drop(at(val, path, fmt.Sprintf("%s has the tag %s", path, val.Tag), "tags are not read: write the plain value"))
+	}
+	return false
+}
+
+// check judges a scalar and tells whether to keep it. A wrong value is kept for
+// the comparison with other nodes, unless it may be a secret.
+func (p *parser) check(f field, val *yaml.Node) (keep bool) {
+	if f.check == nil {
+		return true
+	}
+	problem := f.check(val.Value)
+	if problem == nil {
+		return true
+	}
+	finding := at(val, f.path, f.path+" "+problem.message, problem.hint)
+	finding.Severity = problem.severity
+	if problem.secret {
+		p.drop(finding)
+		return false
+	}
+	p.report(finding)
+	return true
+}
+
+// drop reports something that is left out of the layer.
+func (p *parser) drop(f Finding) {
+	p.layer.damaged = true
+	p.report(f)
+}
+
+func (p *parser) report(f Finding) {
+	f.File = p.file
+	p.findings = append(p.findings, f)
+}
+
+// at makes an error finding at a YAML node.
+func at(node *yaml.Node, field, message, hint string) Finding {
+	return Finding{Line: node.Line, Column: node.Column, Field: field, Message: message, Hint: hint}
+}
+
+// resolve follows an alias. One level is enough: an alias cannot name an alias.
+func resolve(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode && node.Alias != nil {
+		return node.Alias
+	}
+	return node
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
+}
+
+// describe says what is there instead of what was expected.
+func describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.MappingNode:
+		return "a mapping"
+	}
+	return fmt.Sprintf("the text %q", clip(node.Value))
+}
+
+// clip shortens a value that a message repeats.
+func clip(s string) string {
+	const longest = 80
+	if len(s) <= longest {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longest], "") + "…"
+}
+
+func invalidUTF8(content []byte) int {
+	for i := 0; i < len(content); {
+		r, size := utf8.DecodeRune(content[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+var linePattern = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+
+// syntaxFinding takes the line out of the YAML library's message.
+func syntaxFinding(err error) Finding {
+	message := err.Error()
+	m := linePattern.FindStringSubmatch(message)
+	line, _ := strconv.Atoi(m[1])
+	return Finding{
+		Line:    max(line, 1),
+		Message: "the file is not valid YAML: " + strings.TrimPrefix(message, m[0]),
+		Hint:    "correct this line or the one above it; indent with spaces, not tabs",
+	}
+}

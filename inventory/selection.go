@@ -1,0 +1,145 @@
+package inventory
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Selection says which nodes are meant. Its conditions add up; an empty one
+// selects all.
+type Selection struct {
+	Cluster string
+	// Nodes are host lists, see ParseHostlist. A name may be "cluster/name".
+	Nodes []string
+}
+
+// Select gives the selected nodes in the tree's order. A cluster or a name that
+// selects nothing is an error: it is mistyped, and a run without it would
+// look like a success.
+func (t *Tree) Select(sel Selection) ([]Node, error) {
+	nodes := t.Nodes
+	if sel.Cluster != "" {
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Cluster != sel.Cluster })
+		if len(nodes) == 0 {
+			return nil, fmt.Errorf("no node is in cluster %s: %s", sel.Cluster, meant(sel.Cluster, "clusters", t.Clusters()))
+		}
+	}
+	if len(sel.Nodes) == 0 {
+		return slices.Clone(nodes), nil
+	}
+	chosen := make([]bool, len(nodes))
+	for _, hosts := range sel.Nodes {
+		patterns, err := ParseHostlist(hosts)
+		if err != nil {
+			return nil, err
+		}
+		if err := choose(nodes, patterns, chosen); err != nil {
+			return nil, err
+		}
+	}
+	var selected []Node
+	for i, n := range nodes {
+		if chosen[i] {
+			selected = append(selected, n)
+		}
+	}
+	return selected, nil
+}
+
+// choose marks the nodes of each pattern.
+func choose(nodes []Node, patterns []string, chosen []bool) error {
+	byName := make(map[string][]int, len(nodes))
+	for i, n := range nodes {
+		byName[n.Name] = append(byName[n.Name], i)
+		byName[n.ID()] = append(byName[n.ID()], i)
+	}
+	for _, pattern := range patterns {
+		found := byName[pattern]
+		if strings.ContainsAny(pattern, "*?") {
+			found = glob(nodes, pattern)
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("no node is called %s: %s", pattern, meant(pattern, "nodes", names(nodes)))
+		}
+		for _, i := range found {
+			chosen[i] = true
+		}
+	}
+	return nil
+}
+
+func glob(nodes []Node, pattern string) []int {
+	var found []int
+	for i, n := range nodes {
+		name := n.Name
+		if strings.Contains(pattern, "/") {
+			name = n.ID()
+		}
+		// A pattern has only * and ?, see isNotName, so it cannot be malformed.
+		if ok, _ := path.Match(pattern, name); ok {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// Node finds one node by "name" or "cluster/name".
+func (t *Tree) Node(name string) (Node, error) {
+	var found []Node
+	for _, n := range t.Nodes {
+		if n.Name == name || n.ID() == name {
+			found = append(found, n)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Node{}, fmt.Errorf("no node is called %s: %s", name, meant(name, "nodes", names(t.Nodes)))
+	case 1:
+		return found[0], nil
+	}
+	ids := make([]string, 0, len(found))
+	for _, n := range found {
+		ids = append(ids, n.ID())
+	}
+	if ids = slices.Compact(ids); len(ids) == 1 {
+		return Node{}, fmt.Errorf("%s is given by %s and %s: rename one", name, found[0].File, found[1].File)
+	}
+	return Node{}, fmt.Errorf("%s is a node of several clusters: say which with %s", name, strings.Join(ids, " or "))
+}
+
+// Clusters are the names of all clusters, sorted.
+func (t *Tree) Clusters() []string {
+	var clusters []string
+	for _, n := range t.Nodes {
+		if n.Cluster != "" {
+			clusters = append(clusters, n.Cluster)
+		}
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
+}
+
+func names(nodes []Node) []string {
+	all := make([]string, 0, len(nodes))
+	for _, n := range nodes {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+// meant helps with a name that does not exist.
+func meant(word, kind string, known []string) string {
+	if len(known) == 0 {
+		return "the inventory has no " + kind
+	}
+	if near := nearest(word, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	const shown = 8
+	if len(known) > shown {
+		return fmt.Sprintf("the %s are %s and %d more", kind, strings.Join(known[:shown], ", "), len(known)-shown)
+	}
+	return "the " + kind + " are " + strings.Join(known, ", ")
+}

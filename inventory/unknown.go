@@ -1,0 +1,90 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// unknownKey reports a key that is not in the vocabulary, without its value:
+// it may be a password.
+func unknownKey(key *yaml.Node, path, parent string) Finding {
+	word := clip(key.Value)
+	if isSecret(key.Value) {
+		return at(key, path, fmt.Sprintf("%s%s: passwords are not written in the inventory", parent, word),
+			"remove it and change the password, since it may be in the history of the files; then give bmc.passwordEnv, "+
+				"the name of an environment variable, or bmc.passwordFile, the path of a file")
+	}
+	return at(key, path, fmt.Sprintf("unknown key %s%s", parent, word), suggestKey(key.Value, parent))
+}
+
+// isSecret tells whether a key looks like it holds a secret.
+func isSecret(key string) bool {
+	switch strings.ToLower(key) {
+	case "password", "passwd", "pass", "pw", "passphrase", "secret", "token":
+		return true
+	}
+	return false
+}
+
+// suggestKey names the key that was meant: in this section first, then in the
+// other ones.
+func suggestKey(word, parent string) string {
+	if hint, ok := misplaced[parent+word]; ok {
+		return hint
+	}
+	var here, elsewhere []string
+	for _, f := range fields {
+		name, inside := strings.CutPrefix(f.path, parent)
+		switch {
+		case inside && !strings.Contains(name, "."):
+			here = append(here, name)
+		default:
+			elsewhere = append(elsewhere, f.path)
+		}
+	}
+	if near := nearest(word, here); near != "" {
+		return "did you mean " + parent + near + "?"
+	}
+	for _, path := range elsewhere {
+		last := path[strings.LastIndexByte(path, '.')+1:]
+		if strings.EqualFold(word, last) || strings.EqualFold(word, path) {
+			return "did you mean " + path + "?" + nesting(path)
+		}
+	}
+	return "the keys here are " + strings.Join(here, ", ")
+}
+
+// nesting reminds how a dotted path is written.
+func nesting(path string) string {
+	section, key, nested := strings.Cut(path, ".")
+	if !nested {
+		return " It belongs outside of bmc"
+	}
+	return fmt.Sprintf(" Write %s below %s:", key, section)
+}
+
+// expandsTooFar tells whether following all aliases would visit more values
+// than any real file has, or never end.
+func expandsTooFar(root *yaml.Node) bool {
+	const most = 100_000
+	sizes := make(map[*yaml.Node]int)
+	var size func(*yaml.Node) int
+	size = func(node *yaml.Node) int {
+		if known, ok := sizes[node]; ok {
+			return known
+		}
+		sizes[node] = most + 1 // an alias to something around it never ends
+		total := 1
+		for _, child := range node.Content {
+			total = min(total+size(child), most+1)
+		}
+		if node.Alias != nil {
+			total = min(total+size(node.Alias), most+1)
+		}
+		sizes[node] = total
+		return total
+	}
+	return size(root) > most
+}

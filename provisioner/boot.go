@@ -1,0 +1,181 @@
+package provisioner
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/talos"
+)
+
+// bootStage is how far a node's own requests show it to have come since it was
+// powered on (I4). Later stages compare greater by rank.
+type bootStage string
+
+const (
+	stageNone      bootStage = ""
+	stageDHCP      bootStage = "dhcp"
+	stageBinary    bootStage = "ipxe"
+	stageScript    bootStage = "script"
+	stageKernel    bootStage = "kernel"
+	stageInitramfs bootStage = "initramfs"
+)
+
+// stages ranks the boot stages, says what reaching one means, and what it means to get no further.
+var stages = map[bootStage]struct {
+	rank    int
+	message string
+	stuck   Cause
+}{
+	stageNone:      {0, "", CauseNoDHCP},
+	stageDHCP:      {1, "its firmware got an address", CauseNoScript},
+	stageBinary:    {2, "iPXE was loaded", CauseNoScript},
+	stageScript:    {3, "its install script was served", CauseImageNotFinished},
+	stageKernel:    {4, "the kernel was downloaded", CauseImageNotFinished},
+	stageInitramfs: {5, "kernel and initramfs were downloaded", CauseKernelNeverCameUp},
+}
+
+// sighted is what the node's own requests told since it was last powered on.
+type sighted struct {
+	stage  bootStage
+	source netip.Addr // where its latest request came from
+}
+
+// see notes a request of the node. Called by the boot services.
+func (n *node) see(stage bootStage, source netip.Addr) {
+	n.mu.Lock()
+	if stages[stage].rank > stages[n.seen.stage].rank {
+		n.seen.stage = stage
+	}
+	if source.IsValid() {
+		n.seen.source = source
+	}
+	n.mu.Unlock()
+	select {
+	case n.notify <- struct{}{}:
+	default:
+	}
+}
+
+// forget drops what was seen before a new power-on.
+func (n *node) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen = sighted{}
+}
+
+func (n *node) sighted() sighted {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen
+}
+
+// awaitMaintenance is the handler of PowerCycled and Booting: it follows the
+// node's own requests and looks at its Talos API until that confirms it (I5),
+// or until its time is up.
+func awaitMaintenance(ctx context.Context, n *node) (transition, error) {
+	deadline := time.NewTimer(time.Until(n.snapshot().LastPowerOn.Add(n.c.opts.Budgets.BootTimeout)))
+	defer deadline.Stop()
+	poll := time.NewTicker(n.c.opts.PollInterval)
+	defer poll.Stop()
+	for {
+		if next, moved := n.followBoot(); moved {
+			return next, nil
+		}
+		select {
+		case <-ctx.Done():
+			return transition{}, ctx.Err()
+		case <-n.notify:
+		case <-deadline.C:
+			return n.bootFailed()
+		case <-poll.C:
+			if next, err := n.probe(ctx); err != nil || next.state != "" {
+				return next, err
+			}
+		}
+	}
+}
+
+// followBoot tells of a boot stage that is newer than the recorded one.
+func (n *node) followBoot() (transition, bool) {
+	seen, record := n.sighted(), n.snapshot()
+	recorded := stageNone
+	if State(record.State) == Booting {
+		recorded = bootStage(record.Step)
+	}
+	if stages[seen.stage].rank <= stages[recorded].rank {
+		return transition{}, false
+	}
+	return transition{state: Booting, step: step(seen.stage), message: stages[seen.stage].message}, true
+}
+
+// host is where the node's Talos API is looked for: its static address, else
+// where its requests came from.
+func (n *node) host() string {
+	if n.IP != "" {
+		return n.IP
+	}
+	if source := n.sighted().source; source.IsValid() {
+		return source.String()
+	}
+	return ""
+}
+
+// probe looks at the node's Talos API once. The zero transition means: not yet.
+func (n *node) probe(ctx context.Context) (transition, error) {
+	host := n.host()
+	if host == "" {
+		return transition{}, nil
+	}
+	o := n.c.opts.Prober.Probe(ctx, host)
+	if err := ctx.Err(); err != nil {
+		return transition{}, err
+	}
+	switch o.State {
+	case talos.Maintenance:
+		if n.lastMiss = n.c.confirm(n.Node, o); n.lastMiss != "" {
+			return transition{}, nil
+		}
+		n.remember(func(r *store.Node) { r.Address, r.TalosVersion = host, o.Version })
+		return transition{state: Maintenance, message: confirmation(host, o)}, nil
+	case talos.Configured:
+		if stages[n.sighted().stage].rank >= stages[stageInitramfs].rank {
+			return transition{}, failed(CauseConfigured, "it booted from the network and came up configured: its disk holds an installation")
+		}
+		n.lastMiss = "a configured Talos answers at " + host + ", and it is not known whose"
+	case talos.Unreachable:
+	}
+	return transition{}, nil
+}
+
+func confirmation(host string, o talos.Observation) string {
+	if o.Version == "" {
+		return "Talos is up in maintenance at " + host
+	}
+	return fmt.Sprintf("Talos %s is up in maintenance at %s", o.Version, host)
+}
+
+// bootFailed decides what follows when the node's time is up: another attempt
+// while the budget lasts (I7), else failure with what was seen last.
+func (n *node) bootFailed() (transition, error) {
+	cause, reason := n.stuck()
+	attempts, budget := n.snapshot().Attempts, n.c.opts.Budgets.Attempts
+	if attempts < budget {
+		return transition{state: Pending, message: fmt.Sprintf("attempt %d of %d: %s; it is tried again", attempts, budget, reason)}, nil
+	}
+	return transition{}, failed(cause, "%s, in %d attempts of %s", reason, attempts, n.c.opts.Budgets.BootTimeout)
+}
+
+// stuck says how far the node came, and the cause class that this points to.
+func (n *node) stuck() (Cause, string) {
+	if n.lastMiss != "" {
+		return CauseWrongMachine, fmt.Sprintf("at %s %s", n.host(), n.lastMiss)
+	}
+	stage := n.sighted().stage
+	if stage == stageNone {
+		return stages[stage].stuck, "no request of it reached the boot services"
+	}
+	return stages[stage].stuck, "the last thing seen was that " + stages[stage].message
+}

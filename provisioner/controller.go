@@ -1,0 +1,206 @@
+// Package provisioner is the controller: it plans what a run would do to each
+// node, and takes every node through its life until Talos at its address is
+// confirmed to be up and to be the right machine.
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/talos-provision/provision/bmc"
+	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/talos"
+)
+
+// BMC is what the controller needs of a node's BMC. *bmc.Client has it.
+type BMC interface {
+	Identify(ctx context.Context) (bmc.Identity, error)
+	ArmNetworkBoot(ctx context.Context) (bmc.BootOverride, error)
+	PowerOff(ctx context.Context) error
+	PowerOn(ctx context.Context) error
+	Close(ctx context.Context) error
+}
+
+// Dialer logs in to the BMC of a node. The caller closes what it returns.
+type Dialer func(ctx context.Context, n inventory.Node) (BMC, error)
+
+// Prober looks at the Talos API of a host. talos.Prober has it.
+type Prober interface {
+	Probe(ctx context.Context, host string) talos.Observation
+}
+
+// Budgets bound what a run does to one node (I7).
+type Budgets struct {
+	// Attempts is how often a run power cycles one node at most; 0 takes 3.
+	Attempts int
+	// MinRebootInterval is the least time between two power cycles of a node by this tool, over all runs; 0 takes 5 minutes.
+	MinRebootInterval time.Duration
+	// BootTimeout is how long a node may take from power-on to maintenance; 0 takes 15 minutes.
+	BootTimeout time.Duration
+}
+
+// Options are what a Controller works with. Inventory, Dial and Prober are
+// required; Store is for Run, and lets Plan see an interrupted run.
+type Options struct {
+	// Inventory is every node of every cluster: identity is decided over all of them (I1).
+	Inventory []inventory.Node
+	// Selected are the nodes that a run may work on.
+	Selected []inventory.Node
+	// Reinstall names the nodes, as cluster/name, that may be installed although they run a configured Talos (I2).
+	Reinstall map[string]bool
+	Dial      Dialer
+	Prober    Prober
+	Store     *store.Store
+	Power     Power
+	Budgets   Budgets
+	// PollInterval is how often a booting node is looked at; 0 takes one second.
+	PollInterval time.Duration
+	// OnEvent is called with every event, one at a time and after it is stored. It must not block for long.
+	OnEvent func(store.Event)
+	// Log takes what is not an event; nil discards it.
+	Log *slog.Logger
+}
+
+// bmcParallel is how many BMCs are talked to at once when the fleet is looked at: it costs sockets, not watts.
+const bmcParallel = 64
+
+// Controller plans and carries out runs over one selection of nodes.
+type Controller struct {
+	opts   Options
+	fleet  *fleet
+	window *powerWindow
+
+	mu    sync.Mutex
+	nodes map[string]*node // by cluster/name; the nodes that the present run works on
+	// sources are the addresses that nodes of the run were last seen at.
+	sources map[netip.Addr]*node
+
+	eventMu sync.Mutex
+}
+
+// New makes a controller. It touches nothing.
+func New(opts Options) (*Controller, error) {
+	if opts.Dial == nil || opts.Prober == nil {
+		return nil, errors.New("make the controller: Dial and Prober are required")
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	opts.PollInterval = orDefault(opts.PollInterval, time.Second)
+	opts.Budgets.Attempts = orDefault(opts.Budgets.Attempts, 3)
+	opts.Budgets.MinRebootInterval = orDefault(opts.Budgets.MinRebootInterval, 5*time.Minute)
+	opts.Budgets.BootTimeout = orDefault(opts.Budgets.BootTimeout, 15*time.Minute)
+	return &Controller{
+		opts:    opts,
+		fleet:   newFleet(opts.Inventory),
+		window:  newPowerWindow(opts.Power),
+		nodes:   map[string]*node{},
+		sources: map[netip.Addr]*node{},
+	}, nil
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+// Run carries out a plan made by Plan: every node of it ends in Maintenance,
+// Failed or Held, or ctx ends first and the run can be carried on by another
+// Run over the same store (I8). The boot services must be listening.
+func (c *Controller) Run(ctx context.Context, plan Plan) (Summary, error) {
+	if c.opts.Store == nil {
+		return Summary{}, errors.New("run without a state store: a crash could not be told from a beginning")
+	}
+	run, _, err := c.opts.Store.BeginRun(plan.Cluster, newRunID(time.Now()), time.Now())
+	if err != nil {
+		return Summary{}, err
+	}
+	nodes, err := c.enlist(run, plan)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer c.dismiss()
+
+	var work errgroup.Group
+	for _, n := range nodes {
+		work.Go(func() error { return n.live(ctx) })
+	}
+	if err := work.Wait(); err != nil {
+		return Summary{}, err
+	}
+	summary := summarise(run.ID, plan, nodes)
+	if ctx.Err() != nil {
+		return summary, ctx.Err()
+	}
+	return summary, c.opts.Store.FinishRun(run, time.Now())
+}
+
+// enlist writes down what the plan decided for each node and makes the nodes
+// known to the boot services, before any of them is touched.
+func (c *Controller) enlist(run store.Run, plan Plan) ([]*node, error) {
+	var (
+		nodes []*node
+		group errgroup.Group // the store gathers what is written at once into one fsync
+	)
+	for _, p := range plan.Nodes {
+		if p.Action == ActionSkip {
+			continue
+		}
+		n, err := c.newNode(run, p)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+		group.Go(func() error { return n.begin(p) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range nodes {
+		c.nodes[n.Node.ID()] = n
+	}
+	return nodes, nil
+}
+
+// dismiss ends what the boot services do for the run's nodes: none is armed any more (I3).
+func (c *Controller) dismiss() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.nodes)
+	clear(c.sources)
+}
+
+// lookup returns the run's node of that id; nil when no run works on it.
+func (c *Controller) lookup(id string) *node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nodes[id]
+}
+
+// publish hands an event that is already stored to whoever watches.
+func (c *Controller) publish(e store.Event) {
+	if c.opts.OnEvent == nil {
+		return
+	}
+	c.eventMu.Lock()
+	defer c.eventMu.Unlock()
+	c.opts.OnEvent(e)
+}
+
+// newRunID is sortable by time and short enough to say aloud.
+func newRunID(now time.Time) string {
+	return fmt.Sprintf("%s-%04x", now.UTC().Format("20060102T150405Z"), now.Nanosecond()&0xffff)
+}

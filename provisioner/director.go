@@ -1,0 +1,79 @@
+package provisioner
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/talos-provision/provision/inventory/identity"
+	"github.com/talos-provision/provision/pxe/httpboot"
+)
+
+// Direct tells what a machine that asks for a boot script gets (I3): an
+// install only when its facts point to one armed node and to no other; a
+// bounded wait when that node is just being armed; its own disk otherwise.
+func (c *Controller) Direct(_ context.Context, r httpboot.Request) httpboot.Answer {
+	answer := c.direct(r)
+	c.opts.Log.Info("a machine asked for a boot script", "node", answer.Node, "boots", answer.Kind.String(), "reason", answer.Reason,
+		"source", r.Source, "serial", r.Facts.Serial, "boardSerial", r.Facts.BoardSerial, "uuid", r.Facts.UUID, "macs", r.Facts.MACs)
+	return answer
+}
+
+func (c *Controller) direct(r httpboot.Request) httpboot.Answer {
+	verdict := c.fleet.match(r.Facts)
+	switch verdict.Outcome {
+	case identity.Match:
+	case identity.Conflict, identity.Nobody:
+		return local("", verdict.Reason)
+	}
+	n := c.lookup(verdict.Name)
+	if n == nil {
+		return local(verdict.Name, "no run works on it")
+	}
+	return n.direct(r)
+}
+
+func local(node, reason string) httpboot.Answer {
+	return httpboot.Answer{Kind: httpboot.LocalBoot, Node: node, Reason: reason}
+}
+
+func (n *node) direct(r httpboot.Request) httpboot.Answer {
+	id, record := n.Node.ID(), n.snapshot()
+	switch {
+	case n.armed():
+	case State(record.State).Terminal():
+		return local(id, "it is "+record.State)
+	default:
+		return httpboot.Answer{Kind: httpboot.Wait, Node: id, Reason: "it is being prepared: " + record.State}
+	}
+	if r.Arch != n.Arch {
+		return local(id, fmt.Sprintf("it is %s and the inventory says %s", r.Arch, n.Arch))
+	}
+	n.c.remember(r.Source, n)
+	n.see(stageScript, r.Source)
+	return httpboot.Answer{
+		Kind: httpboot.Install, Node: id, Schematic: n.SchematicID, Version: n.TalosVersion, Args: n.args,
+		Reason: "it is armed: " + record.State,
+	}
+}
+
+// armed says whether the node was powered on to boot from the network, or may
+// have been: the machine can be faster than its BMC's answer.
+func (n *node) armed() bool {
+	record := n.snapshot()
+	return State(record.State).InFlight() || (State(record.State) == Armed && step(record.Step) == stepPoweringOn)
+}
+
+// remember joins an address to the node whose request came from it, so that
+// downloads, which name nobody, can be told apart.
+func (c *Controller) remember(source netip.Addr, n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources[source] = n
+}
+
+func (c *Controller) bySource(source netip.Addr) *node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sources[source]
+}

@@ -1,0 +1,91 @@
+package provisioner
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/inventory/identity"
+)
+
+// fleet knows every node of the inventory, of all clusters, by the inventory's
+// facts and by what BMCs reported, and tells which node a machine is.
+type fleet struct {
+	mu         sync.Mutex
+	candidates []identity.Candidate
+	position   map[string]int // key of a node -> index into candidates
+	learned    map[string]identity.Facts
+	index      *identity.Index // nil after a change
+}
+
+func newFleet(nodes []inventory.Node) *fleet {
+	f := &fleet{
+		candidates: make([]identity.Candidate, 0, len(nodes)),
+		position:   make(map[string]int, len(nodes)),
+		learned:    make(map[string]identity.Facts, len(nodes)),
+	}
+	for _, n := range nodes {
+		f.position[n.ID()] = len(f.candidates)
+		f.candidates = append(f.candidates, identity.Candidate{Name: n.ID(), Facts: []identity.Facts{n.Facts()}})
+	}
+	return f
+}
+
+// learn adds what the node's BMC reported to what is known of the node.
+func (f *fleet) learn(id string, reported identity.Facts) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i, known := f.position[id]
+	if !known {
+		return
+	}
+	if known, ok := f.learned[id]; ok && reflect.DeepEqual(known, reported) {
+		return // the index is dear with thousands of nodes
+	}
+	inventoryFacts := f.candidates[i].Facts[0]
+	f.candidates[i].Facts = []identity.Facts{inventoryFacts, reported}
+	f.learned[id] = reported
+	f.index = nil
+}
+
+// reported returns what the node's BMC reported; false when it was not asked yet.
+func (f *fleet) reported(id string) (identity.Facts, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	facts, ok := f.learned[id]
+	return facts, ok
+}
+
+// match tells which node a machine with these facts is.
+func (f *fleet) match(observed identity.Facts) identity.Verdict {
+	f.mu.Lock()
+	if f.index == nil {
+		f.index = identity.NewIndex(f.candidates)
+	}
+	index := f.index
+	f.mu.Unlock()
+	return index.Match(observed)
+}
+
+// verify checks that the machine behind a node's BMC is that node and nobody
+// else (I1): it must match exactly this node over the whole fleet, and must
+// not contradict what the inventory itself says of the node.
+func (f *fleet) verify(n inventory.Node, reported identity.Facts) (identity.Verdict, *Failure) {
+	// Where the inventory gives a serial, the BMC must confirm it; a UUID or a MAC that
+	// the BMC does not report (many list no network cards) is only no contradiction.
+	key, agrees, reason := identity.Compare([]identity.Facts{n.Facts()}, reported)
+	if !agrees && (key != "" || n.Serial != "" || n.BoardSerial != "") {
+		return identity.Verdict{}, held(CauseIdentity, "the BMC at %s is not %s's: %s", n.BMC.Address, n.Name, reason)
+	}
+	verdict := f.match(reported)
+	switch {
+	case verdict.Outcome == identity.Match && verdict.Name == n.ID():
+		return verdict, nil
+	case verdict.Outcome == identity.Match:
+		return verdict, held(CauseIdentity, "the BMC at %s belongs to %s, not to %s: %s", n.BMC.Address, verdict.Name, n.Name, verdict.Reason)
+	case verdict.Outcome == identity.Conflict:
+		return verdict, held(CauseIdentity, "%s cannot be told from others: %s", n.Name, verdict.Reason)
+	default:
+		return verdict, held(CauseIdentity, "the BMC at %s reports nothing that identifies its machine (no usable serial, UUID or MAC)", n.BMC.Address)
+	}
+}

@@ -1,0 +1,181 @@
+package provisioner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/provisioner/store"
+)
+
+// node is one node while a run works on it. Its life is driven by one
+// goroutine (live), the only one that changes its record; the boot services
+// report what they saw from others.
+type node struct {
+	inventory.Node
+	c *Controller
+	// args is the kernel command line of its install script.
+	args string
+
+	mu     sync.Mutex
+	record store.Node
+	seen   sighted
+	// notify has room for one: seen has changed.
+	notify chan struct{}
+
+	// The rest is of live alone.
+	client   BMC    // the open session, if any
+	wasOn    bool   // the machine was on when the session was opened
+	lastMiss string // why the latest probe did not confirm the node
+}
+
+// newNode takes the plan's decision for a node over into the run. Nothing is
+// stored yet.
+func (c *Controller) newNode(run store.Run, p PlanNode) (*node, error) {
+	n := &node{Node: p.node, c: c, args: p.KernelArgs, notify: make(chan struct{}, 1)}
+	if c.opts.Reinstall[p.node.ID()] {
+		n.args += " talos.experimental.wipe=system"
+	}
+	if p.Action == ActionResume {
+		n.record = p.record
+		n.seen.stage = bootStage(p.record.Step)
+		return n, nil
+	}
+	old, found, err := c.opts.Store.Node(p.Cluster, p.Node)
+	if err != nil {
+		return nil, err
+	}
+	n.record = store.Node{
+		Cluster: p.Cluster, Name: p.Node, Run: run.ID, State: string(Pending), Since: time.Now(),
+		Facts: p.Facts, Vendor: p.Vendor, Model: p.Model,
+	}
+	if found {
+		// The reboot interval holds over all runs, the attempts within one (I7).
+		n.record.LastPowerOn = old.LastPowerOn
+		if old.Run == run.ID {
+			n.record.Attempts = old.Attempts
+		}
+	}
+	return n, nil
+}
+
+// begin writes down what the plan decided, before anything is done to any node.
+func (n *node) begin(p PlanNode) error {
+	switch p.Action {
+	case ActionDone:
+		return n.update(func(r *store.Node) {
+			r.State, r.Message = string(Maintenance), p.Reason
+			r.Address, r.TalosVersion = n.IP, n.TalosVersion
+		})
+	case ActionHold, ActionFail:
+		return n.giveUp(p.failure)
+	case ActionResume:
+		return n.update(func(r *store.Node) { r.Message = "the run goes on: " + r.Message })
+	case ActionInstall, ActionSkip:
+	}
+	return n.enter(transition{state: Pending, message: p.Reason})
+}
+
+// transition is what a handler asks for: the next state, how far inside it,
+// and what to tell.
+type transition struct {
+	state   State
+	step    step
+	message string
+}
+
+// handler does what a state asks for. An error gives the node up. When ctx
+// ends a handler returns the zero transition and ctx's error: the record then
+// says where to go on (I8).
+type handler func(ctx context.Context, n *node) (transition, error)
+
+// handlers is the state machine: each state that does not end a run has one handler.
+func handlers() map[State]handler {
+	return map[State]handler{
+		Pending:     identify,
+		Identified:  arm,
+		Armed:       powerCycle,
+		PowerCycled: awaitMaintenance,
+		Booting:     awaitMaintenance,
+	}
+}
+
+// live takes the node from state to state until one that ends the run for it,
+// or until ctx ends. The error is of the state store only: without it nothing
+// may go on.
+func (n *node) live(ctx context.Context) error {
+	defer n.hangUp(ctx)
+	handle := handlers()
+	for !n.state().Terminal() {
+		next, err := handle[n.state()](ctx, n)
+		switch {
+		case err == nil:
+			err = n.enter(next)
+		case ctx.Err() != nil:
+			return nil
+		default:
+			err = n.giveUp(classify(err))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) state() State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return State(n.record.State)
+}
+
+// snapshot returns the node's record as it stands.
+func (n *node) snapshot() store.Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.record
+}
+
+// enter moves the node on.
+func (n *node) enter(t transition) error {
+	return n.update(func(r *store.Node) {
+		r.State, r.Step, r.Message = string(t.state), string(t.step), t.message
+	})
+}
+
+// giveUp ends the node's run with the reason and what to do about it.
+func (n *node) giveUp(f *Failure) error {
+	return n.update(func(r *store.Node) {
+		r.State, r.Step = string(Failed), ""
+		if f.Hold {
+			r.State = string(Held)
+		}
+		r.Message, r.Error, r.Hint = string(f.Cause), f.Err.Error(), f.Advice()
+	})
+}
+
+// update changes the record: stored together with its event first, relied on
+// and told after (I8).
+func (n *node) update(change func(*store.Node)) error {
+	before := n.snapshot()
+	record := before
+	record.Error, record.Hint = "", ""
+	change(&record)
+	now := time.Now()
+	if record.State != before.State {
+		record.Since = now
+	}
+	event := store.Event{
+		Time: now.UTC(), Run: record.Run, Cluster: record.Cluster, Node: record.Name,
+		State: record.State, Previous: before.State, Message: record.Message, Error: record.Error, Hint: record.Hint,
+	}
+	if err := n.c.opts.Store.Record(record, event); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.record = record
+	n.mu.Unlock()
+	n.c.publish(event)
+	return nil
+}

@@ -1,0 +1,69 @@
+package provisioner
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/talos-provision/provision/inventory/identity"
+	"github.com/talos-provision/provision/pxe/dhcp"
+	"github.com/talos-provision/provision/pxe/httpboot"
+	"github.com/talos-provision/provision/pxe/tftp"
+)
+
+// ObserveLease takes note of a lease that a network boot stage of a node was given.
+func (c *Controller) ObserveLease(l dhcp.Lease) {
+	stage := stageDHCP
+	switch l.Class {
+	case dhcp.ClassIPXE:
+		stage = stageBinary
+	case dhcp.ClassPXE, dhcp.ClassHTTP:
+	default:
+		return // an installed system renews its lease: that is no boot
+	}
+	verdict := c.fleet.match(identity.Facts{MACs: []string{l.MAC}})
+	if verdict.Outcome != identity.Match {
+		return
+	}
+	if n := c.lookup(verdict.Name); n != nil && n.armed() {
+		c.remember(l.IP, n)
+		n.see(stage, l.IP)
+	}
+}
+
+// ObserveTFTP takes note of an iPXE binary that a node downloaded.
+func (c *Controller) ObserveTFTP(t tftp.Transfer) {
+	if t.Outcome == tftp.Done {
+		c.observe(t.Client.Addr(), stageBinary)
+	}
+}
+
+// imageStages tells the boot stage of a completed download by the file's name.
+var imageStages = []struct {
+	prefix string
+	stage  bootStage
+}{
+	{"kernel-", stageKernel},
+	{"initramfs-", stageInitramfs},
+	{"", stageBinary},
+}
+
+// ObserveHTTP takes note of a file that a node downloaded whole.
+func (c *Controller) ObserveHTTP(t httpboot.Transfer) {
+	if t.Err != nil || t.Method != "GET" || t.Bytes != t.Size {
+		return
+	}
+	file := t.Name[strings.LastIndexByte(t.Name, '/')+1:]
+	for _, s := range imageStages {
+		if strings.HasPrefix(file, s.prefix) {
+			c.observe(t.Source, s.stage)
+			return
+		}
+	}
+}
+
+// observe joins a request that names nobody to the node last seen at its address.
+func (c *Controller) observe(source netip.Addr, stage bootStage) {
+	if n := c.bySource(source); n != nil && n.armed() {
+		n.see(stage, netip.Addr{})
+	}
+}

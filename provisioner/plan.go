@@ -1,0 +1,249 @@
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/talos-provision/provision/bmc"
+	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/inventory/identity"
+	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/talos"
+)
+
+// Action is what a run would do to a node.
+type Action string
+
+// The actions.
+const (
+	ActionInstall Action = "install" // arm, power cycle, boot, confirm
+	ActionResume  Action = "resume"  // go on where an interrupted run stopped, without another power cycle where one was done
+	ActionDone    Action = "done"    // already in maintenance and confirmed: nothing to do
+	ActionSkip    Action = "skip"    // not part of the run
+	ActionHold    Action = "hold"    // refused for safety (I1, I2)
+	ActionFail    Action = "fail"    // cannot be done as things are
+)
+
+// PlanNode is what a run would do to one node, and why.
+type PlanNode struct {
+	Cluster string `json:"cluster"`
+	Node    string `json:"node"`
+	Action  Action `json:"action"`
+	Reason  string `json:"reason"`
+	Hint    string `json:"hint,omitempty"`
+	Cause   Cause  `json:"cause,omitempty"`
+
+	BMC          string         `json:"bmc,omitempty"`
+	Vendor       string         `json:"vendor,omitempty"`
+	Model        string         `json:"model,omitempty"`
+	Power        string         `json:"power,omitempty"`
+	IdentifiedBy identity.Key   `json:"identifiedBy,omitempty"`
+	Facts        identity.Facts `json:"facts,omitzero"`
+	TalosVersion string         `json:"talosVersion,omitempty"`
+	SchematicID  string         `json:"schematicID,omitempty"`
+	Arch         string         `json:"arch,omitempty"`
+	KernelArgs   string         `json:"kernelArgs,omitempty"`
+
+	node inventory.Node
+	// failure is why, when Action is hold or fail.
+	failure *Failure
+	// record is what an unfinished run left of the node, when Action is resume.
+	record store.Node
+}
+
+// Plan is what a run would do. Making it powers nothing and writes nothing.
+type Plan struct {
+	Cluster string `json:"cluster"`
+	// Resumes is the unfinished run that a run would carry on, if any.
+	Resumes string     `json:"resumes,omitempty"`
+	Nodes   []PlanNode `json:"nodes"`
+}
+
+// Count returns how many nodes the plan has with any of these actions.
+func (p Plan) Count(actions ...Action) int {
+	count := 0
+	for _, n := range p.Nodes {
+		for _, a := range actions {
+			if n.Action == a {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// Plan looks at the BMC and at the Talos API of every selected node that is
+// marked install: true, and decides what a run would do. It needs every BMC's
+// answer before it judges any, because a serial on two boards identifies
+// neither (I1). It fails only when ctx ends or the state cannot be read.
+func (c *Controller) Plan(ctx context.Context, cluster string) (Plan, error) {
+	plan := Plan{Cluster: cluster, Nodes: make([]PlanNode, len(c.opts.Selected))}
+	unfinished, err := c.unfinishedRun(cluster)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan.Resumes = unfinished
+
+	sightings := make([]sighting, len(c.opts.Selected))
+	var group errgroup.Group
+	group.SetLimit(bmcParallel)
+	for i, n := range c.opts.Selected {
+		group.Go(func() error {
+			var err error
+			sightings[i], err = c.look(ctx, n, unfinished)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Plan{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", cluster, err)
+	}
+	for i, n := range c.opts.Selected {
+		plan.Nodes[i] = c.judge(n, sightings[i])
+	}
+	return plan, nil
+}
+
+// sighting is what was seen of one node before anything was decided.
+type sighting struct {
+	identity bmc.Identity
+	err      error // of the BMC
+	talos    talos.Observation
+	record   store.Node // of the unfinished run
+	inFlight bool       // that run may have power cycled the node already
+}
+
+// look asks the BMC and the Talos API of one node, and changes nothing on either.
+func (c *Controller) look(ctx context.Context, n inventory.Node, unfinished string) (sighting, error) {
+	var s sighting
+	if !n.Install {
+		return s, nil
+	}
+	var err error
+	if unfinished != "" {
+		if s.record, s.inFlight, err = c.left(n, unfinished); err != nil {
+			return s, err
+		}
+	}
+	if n.BMC.Address == "" {
+		return s, nil
+	}
+	s.identity, s.err = c.identify(ctx, n)
+	switch {
+	case s.err == nil:
+		c.fleet.learn(n.ID(), s.identity.Facts)
+	case s.inFlight:
+		c.fleet.learn(n.ID(), s.record.Facts)
+	}
+	if n.IP != "" {
+		s.talos = c.opts.Prober.Probe(ctx, n.IP)
+	}
+	return s, nil
+}
+
+// unfinishedRun is the id of the cluster's run that was interrupted, or "".
+// Without a store, as for a plan before the first run, there is none.
+func (c *Controller) unfinishedRun(cluster string) (string, error) {
+	if c.opts.Store == nil {
+		return "", nil
+	}
+	run, unfinished, err := c.opts.Store.UnfinishedRun(cluster)
+	if err != nil || !unfinished {
+		return "", err
+	}
+	return run.ID, nil
+}
+
+// left returns what an interrupted run left of a node, and whether that run
+// may have touched the node's power already.
+func (c *Controller) left(n inventory.Node, run string) (store.Node, bool, error) {
+	record, found, err := c.opts.Store.Node(n.Cluster, n.Name)
+	if err != nil || !found || record.Run != run {
+		return store.Node{}, false, err
+	}
+	touched := State(record.State).InFlight() || (State(record.State) == Armed && step(record.Step) != stepNone)
+	return record, touched, nil
+}
+
+// identify logs in to the node's BMC, asks who it is and logs out.
+func (c *Controller) identify(ctx context.Context, n inventory.Node) (bmc.Identity, error) {
+	client, err := c.opts.Dial(ctx, n)
+	if err != nil {
+		return bmc.Identity{}, err
+	}
+	id, err := client.Identify(ctx)
+	return id, errors.Join(err, client.Close(ctx))
+}
+
+// judge decides what a run would do to a node. The order matters: what is not
+// part of the run, then what cannot be known, then identity (I1), then what
+// must not be touched (I2), then what is done already (I8).
+func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
+	p := PlanNode{
+		Cluster: n.Cluster, Node: n.Name, BMC: n.BMC.Address, node: n,
+		TalosVersion: n.TalosVersion, SchematicID: n.SchematicID, Arch: n.Arch,
+		Vendor: s.identity.Vendor, Model: s.identity.Model, Power: string(s.identity.PowerState), Facts: s.identity.Facts,
+	}
+	if !n.Install {
+		return p.decide(ActionSkip, "install is not true in the inventory")
+	}
+	args, err := n.KernelCommandLine()
+	if err != nil {
+		return p.refuse(failed(CauseInternal, "render the kernel command line: %w", err))
+	}
+	p.KernelArgs = args
+	if n.BMC.Address == "" {
+		return p.refuse(failed(CauseNoBMC, "no BMC is configured (bmc.address), so the node cannot be identified or powered"))
+	}
+	if s.err != nil && !s.inFlight {
+		return p.refuse(classify(s.err))
+	}
+	facts, _ := c.fleet.reported(n.ID())
+	verdict, refusal := c.fleet.verify(n, facts)
+	if refusal != nil {
+		return p.refuse(refusal)
+	}
+	p.Facts, p.IdentifiedBy = facts, verdict.Key
+	if s.inFlight {
+		p.record = s.record
+		return p.decide(ActionResume, fmt.Sprintf("run %s left it in %s (%s)", s.record.Run, s.record.State, s.record.Message))
+	}
+	return c.judgeTalos(p, s)
+}
+
+// judgeTalos decides by what already answers at the node's address.
+func (c *Controller) judgeTalos(p PlanNode, s sighting) PlanNode {
+	n := p.node
+	switch s.talos.State {
+	case talos.Configured:
+		if !c.opts.Reinstall[n.ID()] {
+			return p.refuse(held(CauseConfigured, "a configured Talos answers at %s", n.IP))
+		}
+		return p.decide(ActionInstall, "a configured Talos will be wiped: named with --reinstall")
+	case talos.Maintenance:
+		if miss := c.confirm(n, s.talos); miss == "" {
+			return p.decide(ActionDone, "already in maintenance at "+n.IP+", confirmed by its identity")
+		}
+	case talos.Unreachable:
+	}
+	return p.decide(ActionInstall, fmt.Sprintf("identified by %s, power %s", p.IdentifiedBy, p.Power))
+}
+
+func (p PlanNode) decide(action Action, reason string) PlanNode {
+	p.Action, p.Reason = action, reason
+	return p
+}
+
+func (p PlanNode) refuse(f *Failure) PlanNode {
+	p.Action = ActionFail
+	if f.Hold {
+		p.Action = ActionHold
+	}
+	p.failure, p.Cause, p.Reason, p.Hint = f, f.Cause, f.Err.Error(), f.Advice()
+	return p
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"time"
+
+	"github.com/talos-provision/provision/inventory/identity"
+)
+
+// Node is the last known state of one inventory node. It holds no secret (I9).
+type Node struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"node"`
+	// Run is the run that wrote this record last.
+	Run string `json:"run"`
+	// State is the state of the node's life, such as PowerCycled.
+	State string `json:"state"`
+	// Step is how far inside State the node is, where a step has an effect that must not be repeated.
+	Step string `json:"step,omitempty"`
+	// Since is when State was entered.
+	Since   time.Time `json:"since"`
+	Message string    `json:"message,omitempty"`
+	Error   string    `json:"error,omitempty"`
+	Hint    string    `json:"hint,omitempty"`
+
+	// Attempts counts the power cycles of this run (I7).
+	Attempts int `json:"attempts"`
+	// LastPowerOn is when this tool last asked the BMC to power the node on (I7).
+	LastPowerOn time.Time `json:"lastPowerOn,omitzero"`
+
+	// Facts are what the BMC reported of the machine.
+	Facts  identity.Facts `json:"facts,omitzero"`
+	Vendor string         `json:"vendor,omitempty"`
+	Model  string         `json:"model,omitempty"`
+	// Address is where the node's Talos API answered, or where the node was last seen.
+	Address string `json:"address,omitempty"`
+	// TalosVersion is what the node itself reported, empty when it cannot tell (Talos 1.9).
+	TalosVersion string `json:"talosVersion,omitempty"`
+}
+
+// Event is one step of one node's life. Its JSON is the stable form of
+// `-o json` and carries no secret (I9).
+type Event struct {
+	Time     time.Time `json:"time"`
+	Run      string    `json:"run"`
+	Cluster  string    `json:"cluster"`
+	Node     string    `json:"node"`
+	State    string    `json:"state"`
+	Previous string    `json:"previous"`
+	Message  string    `json:"message"`
+	Error    string    `json:"error"`
+	Hint     string    `json:"hint"`
+}
+
+// Run is one `provision --cluster NAME`, which several processes may have
+// carried on when the first was killed.
+type Run struct {
+	ID       string    `json:"run"`
+	Cluster  string    `json:"cluster"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished,omitzero"`
+}

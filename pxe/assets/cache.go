@@ -1,0 +1,216 @@
+package assets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DefaultFactory is the public Image Factory of Sidero Labs.
+const DefaultFactory = "https://factory.talos.dev"
+
+// ErrNotCached is what OpenCached says of a file that it would have to fetch.
+var ErrNotCached = errors.New("not in the cache")
+
+// Options configures a Cache. Dir is needed, the rest has defaults.
+type Options struct {
+	// Dir is where the files live. It is created when missing.
+	Dir string
+	// Factory is the base URL of the Image Factory; empty means DefaultFactory.
+	Factory string
+	// Client fetches from the factory; nil means one with limits on connecting
+	// and on waiting for headers. It must not set Timeout: an image of 100 MB
+	// on a slow uplink takes as long as it takes.
+	Client *http.Client
+	// Log receives what is fetched and why a file was refused; nil discards.
+	Log *slog.Logger
+	// OnProgress is called while a file arrives, at most every 200 ms, and once
+	// at its end. total is -1 when the factory does not say. It must not block.
+	OnProgress func(ref Ref, done, total int64)
+
+	// Attempts is how often a fetch is tried when the failure may pass; 0 means 3.
+	Attempts int
+	// RetryDelay is the wait before the second attempt, doubled for each
+	// further one; 0 means 2 s.
+	RetryDelay time.Duration
+	// StallTimeout ends an attempt when no byte arrives for so long; 0 means 60 s.
+	StallTimeout time.Duration
+}
+
+// Info describes a cached file.
+type Info struct {
+	// Size is in bytes.
+	Size int64
+	// SHA256 is in lower-case hex, as recorded when the file was fetched.
+	SHA256 string
+}
+
+// Cache is a directory of verified boot files. It is safe for concurrent use.
+// Files lie at Dir/<schematic>/<version>/<name>, each with a .sha256 beside it
+// in the form that `sha256sum -c` reads.
+type Cache struct {
+	opts    Options
+	log     *slog.Logger
+	flights flights
+
+	mu       sync.Mutex
+	verified map[Ref]verified
+}
+
+// verified remembers what a file looked like when its hash was last computed,
+// so that a file changed behind our back is hashed again.
+type verified struct {
+	info Info
+	stat fs.FileInfo
+}
+
+// New opens the cache in o.Dir and removes what interrupted downloads left there.
+func New(o Options) (*Cache, error) {
+	if o.Dir == "" {
+		return nil, errors.New("open the asset cache: no directory given; set assets.cache")
+	}
+	if o.Factory == "" {
+		o.Factory = DefaultFactory
+	}
+	o.Factory = strings.TrimRight(o.Factory, "/")
+	if err := checkFactory(o.Factory); err != nil {
+		return nil, fmt.Errorf("open the asset cache: %w", err)
+	}
+	if o.Attempts <= 0 {
+		o.Attempts = 3
+	}
+	if o.RetryDelay <= 0 {
+		o.RetryDelay = 2 * time.Second
+	}
+	if o.StallTimeout <= 0 {
+		o.StallTimeout = time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Client = guarded(o.Client)
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open the asset cache: %w; choose another directory with assets.cache", err)
+	}
+	c := &Cache{opts: o, log: o.Log, verified: map[Ref]verified{}}
+	c.removePartials()
+	return c, nil
+}
+
+// Open returns the file, fetching it first when the cache does not hold it. The
+// caller closes the file. Cancelling ctx ends this caller's wait only; the fetch
+// itself ends when nobody waits for it any more.
+func (c *Cache) Open(ctx context.Context, ref Ref) (*os.File, Info, error) {
+	return c.open(ctx, ref, true)
+}
+
+// OpenCached is Open without ever asking the factory: a file that the cache
+// does not hold is ErrNotCached.
+func (c *Cache) OpenCached(ctx context.Context, ref Ref) (*os.File, Info, error) {
+	return c.open(ctx, ref, false)
+}
+
+// Ensure makes the cache hold the file, verified.
+func (c *Cache) Ensure(ctx context.Context, ref Ref) (Info, error) {
+	f, info, err := c.Open(ctx, ref)
+	if err != nil {
+		return Info{}, err
+	}
+	_ = f.Close() // opened for reading only
+	return info, nil
+}
+
+func (c *Cache) open(ctx context.Context, ref Ref, fetch bool) (*os.File, Info, error) {
+	if err := ref.Validate(); err != nil {
+		return nil, Info{}, fmt.Errorf("open a boot file: %w", err)
+	}
+	if f, info, ok := c.openVerified(ref); ok {
+		return f, info, nil
+	}
+	key := flightKey{ref: ref, fetch: fetch}
+	work := func(ctx context.Context) error { return c.settle(ctx, ref, fetch) }
+	if err := c.flights.do(ctx, key, work); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("wait for %s: %w", ref.brief(), err)
+		}
+		return nil, Info{}, err
+	}
+	if f, info, ok := c.openVerified(ref); ok {
+		return f, info, nil
+	}
+	return nil, Info{}, fmt.Errorf("open %s: the file changed while it was being opened; is another program writing to %s?", ref.brief(), c.opts.Dir)
+}
+
+// openVerified opens a file whose hash this process has checked and which has
+// not changed since.
+func (c *Cache) openVerified(ref Ref) (*os.File, Info, bool) {
+	c.mu.Lock()
+	known, ok := c.verified[ref]
+	c.mu.Unlock()
+	if !ok {
+		return nil, Info{}, false
+	}
+	f, err := os.Open(ref.path(c.opts.Dir))
+	if err != nil {
+		return nil, Info{}, false
+	}
+	stat, err := f.Stat()
+	if err != nil || !unchanged(known.stat, stat) {
+		_ = f.Close()
+		return nil, Info{}, false
+	}
+	return f, known.info, true
+}
+
+func unchanged(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// settle leaves the file in the cache, verified, or says why it cannot.
+func (c *Cache) settle(ctx context.Context, ref Ref, fetch bool) error {
+	err := c.verify(ctx, ref)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("verify %s: %w", ref.brief(), ctx.Err())
+	case !errors.Is(err, fs.ErrNotExist):
+		// Only complete files are ever renamed into place, so this is a disk
+		// that lies or a hand that meddled. Either way it must not boot.
+		c.log.Warn("cached boot file is damaged, it will not be served", "ref", ref.String(), "err", err)
+	}
+	if !fetch {
+		return fmt.Errorf("open %s: %w", ref.brief(), ErrNotCached)
+	}
+	return c.fetch(ctx, ref)
+}
+
+// remember records that the file at ref was seen whole.
+func (c *Cache) remember(ref Ref, info Info, stat fs.FileInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verified[ref] = verified{info: info, stat: stat}
+}
+
+// removePartials clears temporary files that nobody has written to for an hour.
+// Younger ones may belong to another process that shares the directory.
+func (c *Cache) removePartials() {
+	left, _ := filepath.Glob(filepath.Join(c.opts.Dir, "*", "*", partialPrefix+"*")) // the pattern is constant but for Dir
+	for _, name := range left {
+		stat, err := os.Stat(name)
+		if err != nil || time.Since(stat.ModTime()) < time.Hour {
+			continue
+		}
+		if err := os.Remove(name); err != nil {
+			c.log.Warn("remove an interrupted download", "file", name, "err", err)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package dhcp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options configure a Server. Only Subnets is required.
+type Options struct {
+	// Listen is the UDP address to serve, "0.0.0.0:67" when empty. Clients
+	// without an address broadcast, so a real network needs the wildcard.
+	Listen string
+	// Interface binds the socket to one network interface. Empty serves every
+	// interface that has an address in one of the Subnets.
+	Interface string
+	// ServerAddress is what clients see as server (option 54) and TFTP server
+	// (siaddr). When it is not set, the address that the request reached counts.
+	ServerAddress netip.Addr
+	// RelayPort is the port of relay agents, 67 when zero (RFC 2131 4.1).
+	RelayPort int
+	// Subnets are the networks served; they must not overlap.
+	Subnets []Subnet
+	// Reservations gives a MAC (any notation of net.ParseMAC) a fixed address,
+	// which must lie inside one of the Subnets.
+	Reservations map[string]netip.Addr
+	// BootURL is the HTTP base of the boot services, for example
+	// http://10.0.0.1:8080. Empty leases addresses without boot options to
+	// iPXE and UEFI HTTP boot clients.
+	BootURL string
+	// Assertive marks offers to PXE firmware so that they win against a second
+	// DHCP server on the network. Off, because some firmware ignores the file
+	// name of a marked offer (smee#225).
+	Assertive bool
+	// Authoritative refuses (NAK) clients that ask for an address this server
+	// knows nothing of. Off, the server stays silent: another one may know it.
+	Authoritative bool
+	// OfferHold is how long an offered address is kept for the client, 60 s when zero.
+	OfferHold time.Duration
+	// DeclineHold is how long an address that a client found in use is not
+	// given to anyone, 10 min when zero.
+	DeclineHold time.Duration
+	// LeaseFile keeps the leases over restarts. Empty keeps them in memory only.
+	LeaseFile string
+	// OnLease observes every OFFER and ACK after it was sent. It runs on the
+	// serving goroutine and must not block.
+	OnLease func(Lease)
+	// OnProblem observes what a person should look at. It runs on the serving
+	// goroutine and must not block; one problem is reported once a minute.
+	OnProblem func(Problem)
+	// Log takes the log; nil discards it.
+	Log *slog.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Subnet is one network and what its clients are told.
+type Subnet struct {
+	// CIDR is the network; its mask becomes option 1.
+	CIDR netip.Prefix
+	// First and Last bound the pool, both inclusive. Without them only
+	// Reservations are served.
+	First, Last netip.Addr
+	// Gateway becomes option 3 when set.
+	Gateway netip.Addr
+	// DNS becomes option 6 when not empty.
+	DNS []netip.Addr
+	// Lease is the lease time, 1 h when zero, at least a minute.
+	Lease time.Duration
+}
+
+// Limits of configured values.
+const (
+	defaultListen      = "0.0.0.0:67"
+	defaultRelayPort   = 67
+	defaultLease       = time.Hour
+	defaultOfferHold   = time.Minute
+	defaultDeclineHold = 10 * time.Minute
+	shortestLease      = time.Minute
+	// longestURL leaves room for the NUL in option 67, whose length is one byte.
+	longestURL = 254
+)
+
+// withDefaults checks the options and fills in what was left out.
+func (o Options) withDefaults() (Options, error) {
+	orDefault(&o.Listen, defaultListen)
+	orDefault(&o.RelayPort, defaultRelayPort)
+	orDefault(&o.OfferHold, defaultOfferHold)
+	orDefault(&o.DeclineHold, defaultDeclineHold)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.RelayPort < 1 || o.RelayPort > 65535 {
+		return o, fmt.Errorf("relay port %d is not a UDP port: use 67, or 1-65535 in a test", o.RelayPort)
+	}
+	if o.ServerAddress.IsValid() && !o.ServerAddress.Is4() {
+		return o, fmt.Errorf("server address %s is not IPv4: PXE firmware needs an IPv4 address of this host", o.ServerAddress)
+	}
+	if _, err := netip.ParseAddrPort(o.Listen); err != nil {
+		return o, fmt.Errorf("listen address %q: %w; write it as ADDRESS:PORT, for example %s", o.Listen, err, defaultListen)
+	}
+	if err := o.checkBootURL(); err != nil {
+		return o, err
+	}
+	var err error
+	o.Subnets, err = checkSubnets(o.Subnets)
+	return o, err
+}
+
+func orDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+// checkBootURL refuses a base whose longest file URL does not fit option 67,
+// because it would be cut silently on the wire.
+func (o *Options) checkBootURL() error {
+	if o.BootURL == "" {
+		return nil
+	}
+	o.BootURL = strings.TrimRight(o.BootURL, "/")
+	u, err := url.Parse(o.BootURL)
+	if err != nil {
+		return fmt.Errorf("boot URL: %w; use the form http://ADDRESS:PORT", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("boot URL %q is not a plain HTTP base: use the form http://ADDRESS:PORT", o.BootURL)
+	}
+	for _, file := range bootPaths() {
+		if n := len(o.BootURL) + len(file); n > longestURL {
+			return fmt.Errorf("boot URL is too long: %s%s has %d characters and DHCP option 67 takes %d: shorten the base", o.BootURL, file, n, longestURL)
+		}
+	}
+	return nil
+}
+
+func checkSubnets(subnets []Subnet) ([]Subnet, error) {
+	if len(subnets) == 0 {
+		return nil, errors.New("no DHCP subnet is configured: give at least one CIDR with a range")
+	}
+	checked := slices.Clone(subnets)
+	for i := range checked {
+		if err := checked[i].check(); err != nil {
+			return nil, err
+		}
+		for _, other := range checked[:i] {
+			if other.CIDR.Overlaps(checked[i].CIDR) {
+				return nil, fmt.Errorf("subnets %s and %s overlap: an address must belong to one of them only", other.CIDR, checked[i].CIDR)
+			}
+		}
+	}
+	return checked, nil
+}
+
+func (s *Subnet) check() error {
+	if !s.CIDR.IsValid() || !s.CIDR.Addr().Is4() || s.CIDR.Bits() < 1 || s.CIDR.Bits() > 30 {
+		return fmt.Errorf("subnet %s is not an IPv4 network between /1 and /30: correct its CIDR", s.CIDR)
+	}
+	s.CIDR = s.CIDR.Masked()
+	orDefault(&s.Lease, defaultLease)
+	if s.Lease < shortestLease || s.Lease.Seconds() > 1<<31 {
+		return fmt.Errorf("subnet %s: lease time %s is out of range: use one minute or more, 1h fits most fleets", s.CIDR, s.Lease)
+	}
+	if s.First.IsValid() != s.Last.IsValid() {
+		return fmt.Errorf("subnet %s: the range has one end only: give both First and Last", s.CIDR)
+	}
+	if s.First.IsValid() && (!s.CIDR.Contains(s.First) || !s.CIDR.Contains(s.Last) || s.Last.Less(s.First)) {
+		return fmt.Errorf("subnet %s: range %s-%s is not inside it in rising order: correct the range", s.CIDR, s.First, s.Last)
+	}
+	if s.Gateway.IsValid() && !s.CIDR.Contains(s.Gateway) {
+		return fmt.Errorf("subnet %s: gateway %s is outside it: clients could not reach it", s.CIDR, s.Gateway)
+	}
+	for _, dns := range s.DNS {
+		if !dns.Is4() {
+			return fmt.Errorf("subnet %s: DNS server %s is not IPv4: DHCPv4 carries IPv4 addresses only", s.CIDR, dns)
+		}
+	}
+	return nil
+}
+
+// broadcast is the last address of the subnet.
+func (s Subnet) broadcast() netip.Addr {
+	a := s.CIDR.Addr().As4()
+	for i, m := range net.CIDRMask(s.CIDR.Bits(), 32) {
+		a[i] |= ^m
+	}
+	return netip.AddrFrom4(a)
+}
+
+// reservations resolves the configured MACs to (subnet, MAC) keys.
+func (o Options) reservations() (map[key]netip.Addr, error) {
+	fixed := make(map[key]netip.Addr, len(o.Reservations))
+	owners := make(map[netip.Addr]string, len(o.Reservations))
+	for text, ip := range o.Reservations {
+		mac, err := net.ParseMAC(text)
+		if err != nil {
+			return nil, fmt.Errorf("reservation of %s: %q is not a MAC address: write it as 52:54:00:12:34:56", ip, text)
+		}
+		i := subnetIndex(o.Subnets, ip)
+		if i < 0 {
+			return nil, fmt.Errorf("reservation of %s for %s: the address is in none of the subnets: correct it or add its subnet", ip, mac)
+		}
+		if ip == o.Subnets[i].CIDR.Addr() || ip == o.Subnets[i].broadcast() || ip == o.ServerAddress {
+			return nil, fmt.Errorf("reservation of %s for %s: the address is the network's, its broadcast's or this server's: choose another", ip, mac)
+		}
+		if other, taken := owners[ip]; taken {
+			return nil, fmt.Errorf("reservation of %s: both %s and %s have it: give one of them another address", ip, other, mac)
+		}
+		owners[ip] = mac.String()
+		k := key{i, string(mac)}
+		if other, twice := fixed[k]; twice {
+			return nil, fmt.Errorf("reservation for %s: %s and %s are in one subnet: keep one of them", mac, other, ip)
+		}
+		fixed[k] = ip
+	}
+	return fixed, nil
+}
+
+func subnetIndex(subnets []Subnet, ip netip.Addr) int {
+	return slices.IndexFunc(subnets, func(s Subnet) bool { return s.CIDR.Contains(ip) })
+}

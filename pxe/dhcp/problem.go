@@ -1,0 +1,76 @@
+package dhcp
+
+import (
+	"net/netip"
+	"time"
+)
+
+// ProblemKind sorts problems.
+type ProblemKind string
+
+// The problems.
+const (
+	// PoolExhausted: no address was left for a client.
+	PoolExhausted ProblemKind = "pool exhausted"
+	// ReservationBlocked: another machine uses a reserved address.
+	ReservationBlocked ProblemKind = "reservation blocked"
+	// AddressInUse: a client found its address in use and declined it.
+	AddressInUse ProblemKind = "address in use"
+	// RivalServer: a client took the offer of another DHCP server.
+	RivalServer ProblemKind = "rival DHCP server"
+	// UnknownSubnet: a relay forwards from a network that is not configured.
+	UnknownSubnet ProblemKind = "unknown subnet"
+	// UnsupportedArch: firmware of an architecture that cannot boot Talos asked.
+	UnsupportedArch ProblemKind = "unsupported architecture"
+	// LeaseFileFailed: leases cannot be written, so nothing is confirmed.
+	LeaseFileFailed ProblemKind = "lease file failed"
+)
+
+// Problem is something that a person should look at.
+type Problem struct {
+	Kind ProblemKind
+	// MAC is the client concerned, empty when none is.
+	MAC string
+	// IP is the address concerned: of the client, server or network by kind.
+	IP netip.Addr
+	// Message is a sentence with what to do.
+	Message string
+}
+
+// reporter lets one problem through once a minute, so that a client that asks
+// every second does not fill the log.
+type reporter struct {
+	last map[Problem]time.Time
+}
+
+const (
+	reportEvery = time.Minute
+	// mostReports bounds the memory that a flood of invented clients can take.
+	mostReports = 1024
+)
+
+// due reports whether the problem is to be reported now.
+func (r *reporter) due(p Problem, now time.Time) bool {
+	p.Message = ""
+	if p.Kind == PoolExhausted {
+		p.MAC = "" // one report for the subnet, not one for each client
+	}
+	if last, seen := r.last[p]; seen && now.Sub(last) < reportEvery {
+		return false
+	}
+	if len(r.last) >= mostReports {
+		for old, at := range r.last {
+			if now.Sub(at) >= reportEvery {
+				delete(r.last, old)
+			}
+		}
+		if len(r.last) >= mostReports {
+			return false
+		}
+	}
+	if r.last == nil {
+		r.last = map[Problem]time.Time{}
+	}
+	r.last[p] = now
+	return true
+}

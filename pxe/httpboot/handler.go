@@ -1,0 +1,203 @@
+package httpboot
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/talos-provision/provision/pxe/assets"
+)
+
+// Options configures a Handler. Everything may be left out; what is missing is
+// answered 404, and every machine is then sent to its own disk.
+type Options struct {
+	// Director decides what a machine boots.
+	Director Director
+	// Assets holds kernels and initramfs files.
+	Assets *assets.Cache
+	// Allow says whether a boot file may be fetched from the factory for a
+	// client. Files for which it says no, and all of them when it is nil, are
+	// served from the cache only: a stranger must not make us download.
+	Allow func(assets.Ref) bool
+	// IPXEDir holds the iPXE binaries.
+	IPXEDir string
+	// BaseURL is the URL, without a slash at its end, by which the client that
+	// sent the request reaches this server. nil means the address that the
+	// connection came in on, which is right unless there is NAT between.
+	BaseURL func(*http.Request) string
+	// OnScript is called for every script served, with the answer as it was
+	// given: an Install that cannot be carried out arrives here as LocalBoot.
+	OnScript func(Request, Answer)
+	// OnTransfer is called at the end of every file transfer.
+	OnTransfer func(Transfer)
+	// MaxTransfers bounds the kernels and initramfs files sent at one time; the
+	// excess is told to come back in some seconds. 0 means no bound.
+	MaxTransfers int
+	// StallTimeout ends a transfer to a machine that takes no byte for so long;
+	// 0 means 60 s.
+	StallTimeout time.Duration
+	// Log receives scripts served (info) and transfers (debug); nil discards.
+	Log *slog.Logger
+}
+
+// Handler is the HTTP side of the boot plane. It is safe for concurrent use.
+//
+//	/boot.ipxe?serial=…&board-serial=…&uuid=…&mac=…&arch=…&platform=…   the machine's script
+//	/autoexec.ipxe, in any directory                                     the script that asks for it
+//	/ipxe/<binary>                                                       iPXE itself, for UEFI HTTP boot
+//	/image/<schematic>/<version>/<file>                                  kernel and initramfs
+//	/healthz                                                             200 while it serves
+//
+// It is not a ServeMux because that redirects // and . in paths, and UEFI
+// firmware does not follow redirects (edk2#9714, smee#229). It never looks at
+// Host either: firmware sends it without the port.
+type Handler struct {
+	opts  Options
+	log   *slog.Logger
+	slots chan struct{} // nil when unbounded
+
+	mu    sync.Mutex
+	etags map[string]etag // by name of binary, a closed set
+}
+
+// New makes a handler.
+func New(o Options) *Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.StallTimeout <= 0 {
+		o.StallTimeout = time.Minute
+	}
+	if o.BaseURL == nil {
+		o.BaseURL = localURL
+	}
+	h := &Handler{opts: o, log: o.Log, etags: map[string]etag{}}
+	if o.MaxTransfers > 0 {
+		h.slots = make(chan struct{}, o.MaxTransfers)
+	}
+	return h
+}
+
+// ServeHTTP routes by the cleaned path, without redirects.
+func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w := newResponse(rw, h.opts.StallTimeout)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		text(w, http.StatusMethodNotAllowed, "only GET and HEAD\n")
+		return
+	}
+	if r.ContentLength != 0 {
+		// A body would be read at the client's leisure before the next request.
+		w.Header().Set("Connection", "close")
+		text(w, http.StatusBadRequest, "a request with a body makes no sense here\n")
+		return
+	}
+	clean := path.Clean("/" + r.URL.Path)
+	switch {
+	case clean == "/boot.ipxe":
+		h.serveScript(w, r)
+	case path.Base(clean) == "autoexec.ipxe":
+		text(w, http.StatusOK, Autoexec(h.opts.BaseURL(r)))
+	case strings.HasPrefix(clean, "/ipxe/"):
+		h.serveBinary(w, r, binaryName(clean))
+	case strings.HasPrefix(clean, "/image/"):
+		h.serveImage(w, r, strings.TrimPrefix(clean, "/image/"))
+	case clean == "/healthz":
+		text(w, http.StatusOK, "ok\n")
+	default:
+		notFound(w)
+	}
+}
+
+// serveScript answers a machine. There is always a script, whatever was sent:
+// after an error iPXE would go on to its next NIC, and UEFI to its menu (I3).
+func (h *Handler) serveScript(w *response, r *http.Request) {
+	base := h.opts.BaseURL(r)
+	if r.URL.RawQuery == "" {
+		// A BIOS iPXE comes here by the plain URL in its DHCP answer.
+		text(w, http.StatusOK, "#!ipxe\n"+ask(base))
+		return
+	}
+	req := ParseRequest(r.URL.RawQuery, source(r))
+	answer := Answer{Reason: "nobody decides here what to install"}
+	if h.opts.Director != nil {
+		answer = h.opts.Director.Direct(r.Context(), req)
+	}
+	checked := answer.check(req)
+	if checked.Kind != answer.Kind {
+		h.log.Error("a machine cannot be given what was decided for it", "node", answer.Node, "source", req.Source, "reason", checked.Reason)
+	}
+	text(w, http.StatusOK, script(checked, req, base))
+	if r.Method == http.MethodHead {
+		return // nobody boots a HEAD
+	}
+	h.log.Info("served a boot script", "kind", checked.Kind.String(), "node", checked.Node, "source", req.Source,
+		"serial", req.Facts.Serial, "boardSerial", req.Facts.BoardSerial, "uuid", req.Facts.UUID, "macs", req.Facts.MACs,
+		"arch", req.Arch, "platform", req.Platform, "reason", checked.Reason)
+	if h.opts.OnScript != nil {
+		h.opts.OnScript(req, checked)
+	}
+}
+
+// text answers with a short text. Content-Length is explicit because a HEAD must
+// have it too.
+func text(w http.ResponseWriter, status int, body string) {
+	header := w.Header()
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body) // the client went away; there is nobody to tell
+}
+
+func notFound(w http.ResponseWriter) {
+	text(w, http.StatusNotFound, "not found\n")
+}
+
+// busy sends a machine away for a while. iPXE honours Retry-After on any error
+// status and asks again on the same connection; the spread keeps a rack that
+// was switched on at once from coming back at once.
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", strconv.Itoa(2+rand.IntN(9)))
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+// source is the client's address, without the IPv4-in-IPv6 form of a dual-stack listener.
+func source(r *http.Request) netip.Addr {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Addr().Unmap()
+}
+
+// localURL is the base URL that the client itself used, taken from the address
+// of the connection: on a wildcard listener the server's own address differs
+// from one network to the next.
+func localURL(r *http.Request) string {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil {
+		return "http://" + r.Host
+	}
+	addr, err := netip.ParseAddrPort(local.String())
+	if err != nil {
+		return "http://" + local.String()
+	}
+	return URL(addr.Addr(), addr.Port())
+}
+
+// URL is the base URL of a server at addr and port, in a form that firmware can
+// use: a literal without a zone, IPv4 as IPv4.
+func URL(addr netip.Addr, port uint16) string {
+	return fmt.Sprintf("http://%s", netip.AddrPortFrom(addr.Unmap().WithZone(""), port))
+}

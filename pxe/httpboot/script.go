@@ -1,0 +1,110 @@
+package httpboot
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/talos-provision/provision/pxe/assets"
+)
+
+// Scripts keep to the commands that every iPXE build of the last ten years has
+// (BIOS builds lack params, vlan, ntp and more): echo set isset iseq goto chain
+// kernel initrd imgargs imgfree boot exit sanboot dhcp ifopen ifstat sleep
+// reboot prompt inc. A script ends at its first command that fails.
+
+const (
+	maxAttempts = 10  // downloads of kernel and initramfs before the machine gives up
+	retryDelay  = 5   // seconds
+	maxWaits    = 120 // wait scripts in a row: ten minutes
+)
+
+// factsQuery sends what identifies the machine. Without :uristring a space, # or
+// & in an SMBIOS string would cut the query. ${mac} is the NIC last opened, the
+// one that the machine boots from; ${net0/mac} may be another (matchbox#410).
+const factsQuery = "serial=${serial:uristring}&board-serial=${board-serial:uristring}" +
+	"&uuid=${uuid}&mac=${mac:hexhyp}&arch=${buildarch}&platform=${platform}" +
+	"&manufacturer=${manufacturer:uristring}&product=${product:uristring}&asset=${asset:uristring}"
+
+// Autoexec is the script that an EFI iPXE loads by itself from the directory it
+// came from (autoexec.ipxe, since 2022): it takes an address and asks for the
+// machine's own script. It ends in exit 1, because after exit 0 UEFI stops its
+// boot order and opens its menu. baseURL has no slash at its end.
+func Autoexec(baseURL string) string {
+	return "#!ipxe\n" +
+		"dhcp || dhcp || exit 1\n" +
+		ask(baseURL)
+}
+
+// ask is the tail of a script that goes on with the machine's own script.
+func ask(baseURL string) string {
+	return "chain --autofree " + baseURL + "/boot.ipxe?" + factsQuery + " ||\n" +
+		"exit 1\n"
+}
+
+// script writes what the answer, already checked, means to the machine.
+func script(a Answer, r Request, baseURL string) string {
+	var b strings.Builder
+	b.WriteString("#!ipxe\n")
+	if text := screenText(strings.TrimSpace(a.Node + " " + a.Reason)); text != "" {
+		fmt.Fprintf(&b, "echo provision: %s\n", text)
+	}
+	switch a.Kind {
+	case Install:
+		install(&b, a, r, baseURL)
+	case Wait:
+		wait(&b, r, baseURL)
+	default:
+		b.WriteString(localBoot(r.Platform))
+	}
+	return b.String()
+}
+
+// install loads kernel and initramfs and starts them. iPXE does not resume a
+// download, so a failed one starts over (matchbox#369).
+func install(b *strings.Builder, a Answer, r Request, baseURL string) {
+	args, _ := kernelArgs(a.Args) // checked before
+	kernel := baseURL + "/image/" + assets.Kernel(a.Schematic, a.Version, r.Arch).String()
+	initramfs := baseURL + "/image/" + assets.Initramfs(a.Schematic, a.Version, r.Arch).String()
+	b.WriteString("set attempt:int32 0\n")
+	b.WriteString(":fetch\n")
+	b.WriteString("imgfree\n")
+	fmt.Fprintf(b, "kernel %s %s || goto failed\n", kernel, strings.TrimSpace(initrdArg+" "+args))
+	fmt.Fprintf(b, "initrd --name %s %s || goto failed\n", initrdName, initramfs)
+	b.WriteString("boot || goto failed\n")
+	b.WriteString(":failed\n")
+	b.WriteString(retry("fetch"))
+}
+
+// wait asks again later, with a count in the URL so that the server can end it.
+// --replace keeps the scripts from nesting: iPXE's stack on BIOS is small.
+func wait(b *strings.Builder, r Request, baseURL string) {
+	b.WriteString("set attempt:int32 0\n")
+	b.WriteString(":ask\n")
+	fmt.Fprintf(b, "sleep %d\n", retryDelay)
+	fmt.Fprintf(b, "chain --autofree --replace %s/boot.ipxe?%s&wait=%d ||\n", baseURL, factsQuery, r.Waits+1)
+	b.WriteString(retry("ask"))
+}
+
+// retry goes back to label until the attempts are used up.
+func retry(label string) string {
+	return fmt.Sprintf("iseq ${attempt} %d && exit 1 ||\n", maxAttempts) +
+		"inc attempt\n" +
+		fmt.Sprintf("echo provision: failed, retry ${attempt} of %d\n", maxAttempts) +
+		fmt.Sprintf("sleep %d\n", retryDelay) +
+		"goto " + label + "\n"
+}
+
+// localBoot ends a script so that the firmware goes on to the disk. On UEFI only
+// a failing exit makes it try the next boot entry (netboot.xyz#1276,
+// foreman#8373). On BIOS some machines hang on exit (sidero#1205), so iPXE boots
+// the first disk itself and exits only when it cannot.
+func localBoot(platform string) string {
+	switch platform {
+	case "efi":
+		return "exit 1\n"
+	case "pcbios":
+		return "sanboot --no-describe --drive 0x80 || exit\n"
+	default:
+		return "iseq ${platform} pcbios && sanboot --no-describe --drive 0x80 ||\nexit 1\n"
+	}
+}

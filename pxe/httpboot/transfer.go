@@ -1,0 +1,135 @@
+package httpboot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// Transfer reports one request that was answered with a file, when it is over.
+type Transfer struct {
+	// Source is the machine's address.
+	Source netip.Addr
+	// Name is the file as the URL names it: an iPXE binary, or
+	// schematic/version/name of a boot file.
+	Name string
+	// Method is GET or HEAD; a HEAD has no body.
+	Method string
+	// Status is the HTTP status: 200, 206 for a range, 304, or an error's.
+	Status int
+	// Bytes were handed to the network; Size is the whole file. Both in bytes.
+	Bytes, Size int64
+	// Duration is from the request to the last byte.
+	Duration time.Duration
+	// Err says why the transfer ended early, nil when it did not.
+	Err error
+}
+
+// chunk is how much is handed to the kernel at a time, in bytes: small enough to
+// look at the clock now and then, large enough not to cost anything.
+const chunk = 4 << 20
+
+// response counts what is sent and gives up on a client that takes nothing.
+// It passes io.ReaderFrom through: without that net/http would copy every byte
+// through user space in place of sendfile (caddy#4731).
+type response struct {
+	http.ResponseWriter
+	ctl    *http.ResponseController
+	stall  time.Duration
+	status int
+	sent   int64
+	err    error
+}
+
+var _ io.ReaderFrom = (*response)(nil)
+
+func newResponse(w http.ResponseWriter, stall time.Duration) *response {
+	r := &response{ResponseWriter: w, ctl: http.NewResponseController(w), stall: stall}
+	// Also covers small answers, which net/http sends after the handler returns.
+	r.extend()
+	return r
+}
+
+// extend gives the client a new period in which to take something. The deadline
+// is never cleared: the next request on the connection sets its own.
+func (w *response) extend() {
+	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.stall)) // a writer without deadlines, as in a unit test, has no client to wait for
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader notes the status.
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts.
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	w.extend()
+	n, err := w.ResponseWriter.Write(p)
+	w.sent += int64(n)
+	w.fail(err)
+	return n, err
+}
+
+// ReadFrom sends src in chunks, each by the connection's own ReadFrom. Unwrapping
+// the LimitedReader that io.CopyN made matters: the net package looks through one
+// of them to find the file, not through two.
+func (w *response) ReadFrom(src io.Reader) (int64, error) {
+	out, ok := w.ResponseWriter.(io.ReaderFrom)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{w}, src)
+	}
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	left := int64(math.MaxInt64)
+	limited, _ := src.(*io.LimitedReader)
+	if limited != nil {
+		src, left = limited.R, limited.N
+	}
+	var total int64
+	for left > 0 {
+		part := &io.LimitedReader{R: src, N: min(left, chunk)}
+		want := part.N
+		w.extend()
+		n, err := out.ReadFrom(part)
+		total, left, w.sent = total+n, left-n, w.sent+n
+		if limited != nil {
+			limited.N = left
+		}
+		if n > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+			continue // slow, but it moves
+		}
+		if err != nil {
+			w.fail(err)
+			return total, err
+		}
+		if n < want {
+			break // end of src
+		}
+	}
+	return total, nil
+}
+
+func (w *response) fail(err error) {
+	switch {
+	case err == nil || w.err != nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.err = fmt.Errorf("the machine took nothing for %v", w.stall)
+	default:
+		w.err = err
+	}
+}

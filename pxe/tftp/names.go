@@ -1,0 +1,74 @@
+package tftp
+
+import (
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"strings"
+)
+
+// nameAutoexec is the script that UEFI iPXE looks for beside its own binary.
+const nameAutoexec = "autoexec.ipxe"
+
+// files is the closed table of what is served: each name with the files that
+// may hold it, best first. Names that differ between packagers stand for each
+// other; everything else does not exist.
+var files = map[string][]string{
+	"snponly.efi":    {"snponly.efi", "snp.efi"},
+	"snp.efi":        {"snp.efi", "snponly.efi"},
+	"ipxe.efi":       {"ipxe.efi", "ipxe-amd64.efi"},
+	"ipxe-amd64.efi": {"ipxe-amd64.efi", "ipxe.efi"},
+	"ipxe-arm64.efi": {"ipxe-arm64.efi", "snp-arm64.efi"},
+	"undionly.kpxe":  {"undionly.kpxe"},
+	"ipxe.pxe":       {"ipxe.pxe"},
+}
+
+// cleanName brings a requested name into the form of the table, without
+// leading slash and in lower case. It reports false for names that leave the
+// root. Firmware sends backslashes (ipxe PR#31), and ROMs that read DHCP option
+// 67 as a C string append the bytes of the next option (netboot.xyz#1198).
+func cleanName(requested string) (string, bool) {
+	if end := strings.IndexFunc(requested, unprintable); end >= 0 {
+		requested = requested[:end]
+	}
+	name := strings.ToLower(strings.ReplaceAll(requested, `\`, "/"))
+	name = path.Clean(strings.TrimLeft(name, "/"))
+	if name == "." || name == ".." || strings.HasPrefix(name, "../") {
+		return "", false
+	}
+	return name, true
+}
+
+// unprintable reports what is no printable ASCII; a byte that is not UTF-8
+// arrives as the replacement rune and so is none either.
+func unprintable(r rune) bool { return r < ' ' || r > '~' }
+
+// resolve finds the table's name for a requested one: autoexec.ipxe in any
+// folder; a binary in the root or in a folder named after the client's MAC
+// (smee#537); exactly, else by the longest name that the request begins with.
+func resolve(requested string) (string, bool) {
+	name, ok := cleanName(requested)
+	if !ok {
+		return "", false
+	}
+	folder, base := path.Split(name)
+	if base == nameAutoexec {
+		return nameAutoexec, true
+	}
+	if folder != "" {
+		if _, err := net.ParseMAC(strings.TrimSuffix(folder, "/")); err != nil {
+			return "", false
+		}
+	}
+	if _, exact := files[base]; exact {
+		return base, true
+	}
+	known := slices.SortedFunc(maps.Keys(files), func(a, b string) int { return len(b) - len(a) })
+	for _, candidate := range known {
+		if strings.HasPrefix(base, candidate) {
+			return candidate, true
+		}
+	}
+	return "", false
+}
