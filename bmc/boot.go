@@ -42,6 +42,10 @@ func (b BootOverride) inForce() bool {
 	return strings.EqualFold(b.Enabled, enabledOnce) || strings.EqualFold(b.Enabled, enabledContinuous)
 }
 
+func (b BootOverride) cleared() bool {
+	return !b.inForce() || b.Target == "" || strings.EqualFold(b.Target, targetNone)
+}
+
 // String is for people: "Pxe Once UEFI".
 func (b BootOverride) String() string {
 	if s := strings.Join(strings.Fields(b.Target+" "+b.Enabled+" "+b.Mode), " "); s != "" {
@@ -112,7 +116,7 @@ func (c *Client) ArmNetworkBoot(ctx context.Context) (BootOverride, error) {
 }
 
 // ClearBootOverride makes the next boot an ordinary one. It writes nothing when
-// no network boot is armed.
+// no override is in force.
 func (c *Client) ClearBootOverride(ctx context.Context) error {
 	ctx, cancel := c.operation(ctx)
 	defer cancel()
@@ -124,12 +128,12 @@ func (c *Client) ClearBootOverride(ctx context.Context) error {
 	if err != nil {
 		return c.explain("clear the boot override", err)
 	}
-	if !now.Armed() {
+	if now.cleared() {
 		return nil
 	}
 	_, err = c.changeBoot(ctx, func(m *machine) change {
 		return change{
-			kept:   func(now BootOverride) bool { return !now.Armed() },
+			kept:   func(now BootOverride) bool { return now.cleared() || strings.EqualFold(now.Target, targetHdd) },
 			bodies: func(boot bootDocument, full bool) []bootBody { return clearBodies(m.vendor, boot, c.mode, full) },
 		}
 	})

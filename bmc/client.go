@@ -6,7 +6,6 @@ package bmc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -68,10 +67,14 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err != nil {
-		return nil, errors.Join(c.explain("log in", err), c.Close(ctx))
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	err = c.explain("log in", err)
+	if left := c.Close(ctx); left != nil {
+		err = fmt.Errorf("%w; and %w", err, left)
+	}
+	return nil, err
 }
 
 func newClient(ctx context.Context, cfg Config) (*Client, error) {
@@ -116,14 +119,14 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close logs out. It does so even when ctx has ended, within Timeouts.Logout, and
-// waits that long for a request in flight. A second Close does nothing.
+// Close logs out. It does so even when ctx has ended, within Timeouts.Logout,
+// after waiting for a request in flight. A second Close does nothing.
 func (c *Client) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), c.cfg.Timeouts.Logout,
-		fmt.Errorf("%w after %s", errGaveUp, c.cfg.Timeouts.Logout))
-	defer cancel()
-	if err := c.acquire(ctx); err != nil {
-		return c.explain("log out", fmt.Errorf("a request is still in flight: %w", err))
+	ctx = context.WithoutCancel(ctx)
+	waiting, stop := within(ctx, 2*c.cfg.Timeouts.Logout) // a write may go on for one
+	defer stop()
+	if err := c.acquire(waiting); err != nil {
+		return c.explain("log out", fmt.Errorf("a request is still in flight and the session stays open: %w", err))
 	}
 	defer c.release()
 	if c.closed {
@@ -131,6 +134,8 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.closed = true
 	defer c.http.CloseIdleConnections()
+	ctx, cancel := within(ctx, c.cfg.Timeouts.Logout)
+	defer cancel()
 	return c.explain("log out", c.logout(ctx))
 }
 

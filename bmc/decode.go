@@ -47,9 +47,7 @@ func (l *list[T]) UnmarshalJSON(b []byte) error {
 	members := []json.RawMessage{b}
 	if len(b) > 0 && b[0] == '[' {
 		members = nil
-		if json.Unmarshal(b, &members) != nil {
-			return nil
-		}
+		_ = json.Unmarshal(b, &members) // what is no list stays empty
 	} else if string(b) == "null" {
 		return nil
 	}

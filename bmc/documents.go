@@ -69,7 +69,7 @@ func (s *systemDocument) bootsNetwork() bool {
 	if len(boot.Targets) > 0 {
 		return contains(boot.Targets, targetPXE)
 	}
-	return boot.Target != nil || boot.Enabled != nil || s.Settings.value.Object != ""
+	return boot.Target != nil || boot.Enabled != nil || s.Boot.set && s.Settings.value.Object != ""
 }
 
 type bootDocument struct {

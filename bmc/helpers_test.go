@@ -27,8 +27,8 @@ const (
 // quick are timeouts of tests: BMCs on loopback answer at once.
 func quick() Timeouts {
 	return Timeouts{
-		Dial: 2 * time.Second, Request: 3 * time.Second, Operation: 5 * time.Second,
-		Power: 5 * time.Second, Poll: 5 * time.Millisecond, Logout: 2 * time.Second,
+		Dial: 10 * time.Second, Request: 15 * time.Second, Operation: 30 * time.Second,
+		Power: 30 * time.Second, Poll: 5 * time.Millisecond, Logout: 10 * time.Second,
 	}
 }
 

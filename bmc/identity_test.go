@@ -153,8 +153,9 @@ func TestRedfishAndFirmwareAgree(t *testing.T) {
 // T2: four boards of one chassis are four machines.
 func TestBoardsOfOneChassisAreToldApart(t *testing.T) {
 	t.Parallel()
-	var candidates []identity.Candidate
-	for _, n := range []string{"1", "2", "3", "4"} {
+	boards := []string{"1", "2", "3", "4"}
+	candidates := make([]identity.Candidate, 0, len(boards))
+	for _, n := range boards {
 		h := hardware(redfishtest.Supermicro())
 		h.BoardSerial, h.UUID, h.MACs = "ZM000S00000"+n, "00000000-0000-0000-0000-0CC47A00000"+n, nil
 		id, err := dial(t, configFor(t, service(t, h))).Identify(t.Context())
@@ -217,6 +218,9 @@ func TestSystemIsChosen(t *testing.T) {
 			if tt.kind == nil {
 				if err != nil || id.System != tt.want {
 					t.Errorf("system is %q (%v), want %q", id.System, err, tt.want)
+				}
+				if n := s.count("GET /redfish/v1/Systems/A"); n > 2 {
+					t.Errorf("%d reads of the other system", n)
 				}
 				return
 			}

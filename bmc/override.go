@@ -150,16 +150,18 @@ func (a *attempt) step(ctx context.Context) (done bool, err error) {
 		return kept, err
 	}
 	a.unkept = true
-	// Only an attempt that says more can help now. One that says less would
-	// make a Supermicro fall back to Legacy.
-	if a.body+1 < len(bodies) && body.Mode == "" && bodies[a.body+1].Mode != "" && a.modeRefused == nil {
-		a.body++
-	} else if a.body+1 < len(bodies) && body.Enabled == enabledDisabled {
+	if a.body+1 < len(bodies) && a.saysMore(body, bodies[a.body+1]) {
 		a.body++
 	} else {
 		a.nextResource()
 	}
 	return false, nil
+}
+
+// saysMore tells whether the next body may do what an accepted one did not. To
+// arm, one that says less would make a Supermicro fall back to Legacy.
+func (a *attempt) saysMore(sent, next bootBody) bool {
+	return sent.Enabled == enabledDisabled || sent.Mode == "" && next.Mode != "" && a.modeRefused == nil
 }
 
 // tagForms are the If-Match headers to try in turn: as given, strong, bare and
@@ -188,6 +190,8 @@ func (a *attempt) react(ctx context.Context, err error, body bootBody, tagged bo
 	switch {
 	case errors.Is(err, ErrUnauthorized), errors.Is(err, ErrLicence), errors.Is(err, ErrClosed), errors.Is(err, errCertificate):
 		return err
+	case ok && r.status == http.StatusForbidden: // the account may not; no other way will do
+		return fmt.Errorf("%w: %w", ErrOverrideRefused, err)
 	case !ok && !errors.Is(err, ErrUnreachable):
 		return a.interrupted(err)
 	case !ok: // no answer: the next step reads what became of it

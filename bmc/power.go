@@ -25,8 +25,9 @@ func powerState(t text) PowerState {
 	switch s := PowerState(t); s {
 	case On, Off, PoweringOn, PoweringOff:
 		return s
+	default:
+		return Unknown
 	}
-	return Unknown
 }
 
 // PowerState reads the power state.
@@ -136,7 +137,7 @@ func (c *Client) reach(parent context.Context, want PowerState) error {
 			last = err // a blade's BMC is gone while the blade is off (powerman#128)
 		} else {
 			state = powerState(sys.PowerState)
-			regressed := moved && state != route.via
+			regressed := moved && state != route.via && state != Unknown
 			ignored := !asked.IsZero() && time.Since(asked) > c.cfg.Timeouts.Power/patience
 			switch {
 			case state == want:

@@ -200,6 +200,7 @@ func (c *Client) once(ctx context.Context, r request) (answer, error) {
 		body = bytes.NewReader(b)
 	}
 	start := time.Now()
+	//nolint:bodyclose // closed by the function of gofish in the next line
 	resp, err := c.api.WithContext(ctx).RunRawRequestWithHeaders(r.method, r.path, body, "application/json", c.headers(r))
 	schemas.DeferredCleanupHTTPResponse(resp)
 	c.record(outer, r, rec, time.Since(start), err)
@@ -209,8 +210,15 @@ func (c *Client) once(ctx context.Context, r request) (answer, error) {
 	if err == nil {
 		err = errors.New("no answer")
 	}
+	if rec.reused && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", errStale, err)
+	}
 	return answer{}, unreachable(outer, err)
 }
+
+// errStale: a kept connection broke before an answer came. iLOs reset
+// connections that are used again (NVIDIA libredfish).
+var errStale = errors.New("the BMC closed the connection")
 
 func (c *Client) headers(r request) map[string]string {
 	h := map[string]string{"OData-Version": "4.0"}

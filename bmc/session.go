@@ -58,6 +58,10 @@ func (c *Client) firstLogin(ctx context.Context) error {
 		}
 		err := c.login(ctx)
 		c.release()
+		if errors.Is(err, errStale) && try == 1 {
+			c.log.WarnContext(ctx, "the connection broke during the log-in; log in over a new one")
+			continue
+		}
 		// Only a BMC that says it is starting is asked again: anything else may
 		// have counted as a failed log-in.
 		if r, ok := errors.AsType[*refusal](err); !ok || try >= dialTries || r.status < 500 || !r.says(notReady...) {

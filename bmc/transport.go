@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
@@ -93,6 +94,7 @@ func sameOrigin(from, to *url.URL) bool {
 type recording struct {
 	answer answer
 	done   bool
+	reused bool // the connection had served before
 }
 
 type recordingKey struct{}
@@ -119,6 +121,13 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if rec != nil {
 		*rec = recording{}
 	}
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			if rec != nil {
+				rec.reused = i.Reused
+			}
+		},
+	}))
 	resp, err := g.next.RoundTrip(req)
 	if err != nil {
 		return nil, err

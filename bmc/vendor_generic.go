@@ -1,7 +1,6 @@
 package bmc
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -65,17 +64,13 @@ func (c *chassisDocument) isEnclosure() bool {
 // find gives the first source that identifies anything.
 func find(sources []source, system *systemDocument, chassis []*chassisDocument) (value, where string) {
 	for _, s := range sources {
-		documents := []json.RawMessage{system.raw}
-		paths := []string{system.path}
+		documents := []*chassisDocument{{path: system.path, raw: system.raw}}
 		if s.in == inChassis {
-			documents, paths = nil, nil
-			for _, c := range chassis {
-				documents, paths = append(documents, c.raw), append(paths, c.path)
-			}
+			documents = chassis
 		}
-		for i, d := range documents {
-			if v := lookup(d, s.keys...); !identity.IsPlaceholder(v) {
-				return v, paths[i] + "#/" + strings.Join(s.keys, "/")
+		for _, d := range documents {
+			if v := lookup(d.raw, s.keys...); !identity.IsPlaceholder(v) {
+				return v, d.path + "#/" + strings.Join(s.keys, "/")
 			}
 		}
 	}

@@ -165,6 +165,8 @@ main() {
 	rm -rf "$CACHE"/fetch.*
 	# shellcheck disable=SC2086 # a list of package names
 	[ -z "$lacking" ] || install_packages $lacking
+	lacking=$(lacking_packages)
+	[ -z "$lacking" ] || fail "installed, but not where the tests look: $lacking. Correct the list PACKAGES in $0 for this release"
 	ipxe_good || fetch_ipxe
 	kernel_good || fetch_kernel
 	report

@@ -47,8 +47,8 @@ func TestBoardsOfOneChassisGetTheirOwnArguments(t *testing.T) {
 			}
 
 			arguments := map[string]string{
-				"node-01": "ip=10.99.0.11::10.99.0.1:255.255.255.0:node-01:ens1.1234::1.1.1.1:8.8.8.8:pool.ntp.org vlan=ens1.1234:ens1 talos.platform=metal",
-				"node-02": "ip=10.98.0.12::10.98.0.1:255.255.255.0:node-02:eth0::1.1.1.1:8.8.8.8:pool.ntp.org talos.platform=metal",
+				"node-01": "ip=10.99.0.11::10.99.0.1:255.255.255.0:node-01:ens1.1234::1.1.1.1:8.8.8.8:10.98.0.1 vlan=ens1.1234:ens1 talos.platform=metal",
+				"node-02": "ip=10.98.0.12::10.98.0.1:255.255.255.0:node-02:eth0::1.1.1.1:8.8.8.8:10.98.0.1 talos.platform=metal",
 			}
 			for node, want := range arguments {
 				if e := last[node]; e.State != "Maintenance" {

@@ -182,7 +182,7 @@ talosVersion: %s
 kernelArgs: talos.platform=metal console=ttyS0 slab_nomerge pti=on net.ifnames=0 panic=0
 dns0: 1.1.1.1
 dns1: 8.8.8.8
-ntp: pool.ntp.org
+ntp: 10.98.0.1
 netmask: 255.255.255.0
 interface: eth0
 install: false
@@ -199,7 +199,7 @@ dhcp:
 ipxeDir: %[2]s
 assets: {factory: "http://10.98.0.1:8090", cache: %[1]s/cache}
 power: {parallel: 8, window: 1s, jitter: 100ms}
-budgets: {attempts: 1, minRebootInterval: 1s, bootTimeout: 5m}
+budgets: {attempts: 1, minRebootInterval: 1s, bootTimeout: 2m}
 `, s.dir, s.built.ipxeDir)
 }
 
@@ -214,7 +214,7 @@ type provision struct {
 // start runs `provision --cluster metal --yes -o json`.
 func (s *site) start() *provision {
 	s.t.Helper()
-	cmd := s.network.Command(s.t.Context(), s.built.binary, "--config", filepath.Join(s.dir, "provision.yaml"), "--cluster", "metal", "--yes", "-o", "json", "--log-level", "info")
+	cmd := s.network.Command(s.t.Context(), s.built.binary, "--config", filepath.Join(s.dir, "provision.yaml"), "--cluster", "metal", "--yes", "-o", "json", "--log-level", "debug")
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		s.t.Fatal(err)

@@ -25,6 +25,11 @@ type problem struct {
 }
 
 func wrong(hint, format string, args ...any) *problem {
+	for i, arg := range args {
+		if value, ok := arg.(string); ok {
+			args[i] = clip(value)
+		}
+	}
 	return &problem{message: fmt.Sprintf(format, args...), hint: hint}
 }
 
@@ -133,7 +138,9 @@ func checkSerial(v string) *problem {
 	case identity.NormalizeSerial(v) == "":
 		return wrong("copy it from the machine's label or its BMC", "of %d bytes is too long for a serial", len(v))
 	case strings.TrimSpace(v) != v:
-		return &problem{severity: Warning, message: fmt.Sprintf("%q has spaces around it, which are ignored", v), hint: "remove them"}
+		p := wrong("remove them", "%q has spaces around it, which are ignored", v)
+		p.severity = Warning
+		return p
 	}
 	return nil
 }

@@ -104,7 +104,8 @@ func suffixed(names, alternatives []string) []string {
 }
 
 func isNotName(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./*?", r))
+	isName := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./*?", r)
+	return !isName
 }
 
 // ranges reads what is in brackets: "01-06,09".
@@ -138,5 +139,5 @@ func number(digits string) (int, error) {
 	if len(digits) > most || strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) {
 		return 0, fmt.Errorf("%q is not a number of at most %d digits", clip(digits), most)
 	}
-	return strconv.Atoi(digits) //nolint:wrapcheck // ranges says what was read
+	return strconv.Atoi(digits)
 }

@@ -81,12 +81,15 @@ func walk(root *os.Root) ([]file, Findings, error) {
 			return nil
 		case entry.Type() == fs.ModeSymlink && !w.followable(name), !isYAML(name):
 			return nil
+		case !entry.Type().IsRegular() && entry.Type() != fs.ModeSymlink: // opening a named pipe would wait for ever
+			w.findings = append(w.findings, Finding{File: name, Message: "is not a regular file", Hint: "remove it from the inventory"})
+			return nil
 		}
 		w.file(name)
 		return nil
 	})
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // Load says what was read
+		return nil, nil, err
 	}
 	return w.files, w.findings, nil
 }
@@ -111,8 +114,10 @@ func (w *walker) followable(name string) bool {
 		w.findings = append(w.findings, Finding{
 			File: name, Message: "a symbolic link to a folder is not followed", Hint: "move the folder here or link its files one by one",
 		})
+	case !info.Mode().IsRegular():
+		w.findings = append(w.findings, Finding{File: name, Message: "does not lead to a regular file", Hint: "remove it from the inventory"})
 	}
-	return err == nil && !info.IsDir()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // file adds a YAML file unless its name says that it is not part of the
@@ -170,46 +175,19 @@ func parseFile(root *os.Root, name string) (layer, Findings) {
 // read gives the content of a regular file inside the root. A symbolic link
 // may lead to another file of the inventory, but not out of it.
 func read(root *os.Root, name string) ([]byte, *Finding) {
-	info, err := root.Stat(name)
-	if err != nil {
-		f := unreadable(name, err)
-		return nil, &f
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &Finding{File: name, Message: "is not a regular file", Hint: "remove it from the inventory"}
-	}
 	f, err := root.Open(name)
 	if err != nil {
-		f := unreadable(name, err)
-		return nil, &f
+		finding := unreadable(name, err)
+		return nil, &finding
 	}
 	defer func() { _ = f.Close() }()
-	content := make([]byte, 0, min(info.Size(), maxFile)+512)
-	content, err = readAll(f, content)
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
-		f := unreadable(name, err)
-		return nil, &f
+		finding := unreadable(name, err)
+		return nil, &finding
 	case len(content) > maxFile:
 		return nil, &Finding{File: name, Message: "the file is larger than 1 MiB", Hint: "a node needs a few lines; remove the rest"}
-	}
-	return content, nil
-}
-
-// readAll reads at most one byte more than a file may have.
-func readAll(r io.Reader, content []byte) ([]byte, error) {
-	for len(content) <= maxFile {
-		if len(content) == cap(content) {
-			content = slices.Grow(content, len(content))
-		}
-		n, err := r.Read(content[len(content):cap(content)])
-		content = content[:len(content)+n]
-		if errors.Is(err, io.EOF) {
-			return content, nil
-		}
-		if err != nil {
-			return nil, err //nolint:wrapcheck // becomes a finding with its place
-		}
 	}
 	return content, nil
 }

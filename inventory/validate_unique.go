@@ -261,5 +261,9 @@ func canonicalBMC(b BMC) string {
 	if port == "" {
 		port = "443"
 	}
-	return strings.ToLower(u.Hostname()) + " " + port + " " + b.System
+	host := canonicalIP(u.Hostname())
+	if host == "" {
+		host = strings.ToLower(u.Hostname())
+	}
+	return host + " " + port + " " + b.System
 }

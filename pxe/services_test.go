@@ -129,10 +129,7 @@ func TestRunServesEverythingUntilTheContextEnds(t *testing.T) {
 	if (s.Addresses() != Addresses{}) {
 		t.Errorf("after the end: %+v", s.Addresses())
 	}
-	l, err := net.Listen("tcp", at.HTTP.String())
-	if err != nil {
-		t.Fatalf("the port is still held: %v", err)
-	}
+	l := listen(t, at.HTTP.String())
 	_ = l.Close()
 }
 
@@ -181,10 +178,7 @@ func TestListenBindsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = udp.Close() })
-	tcp, err := net.Listen("tcp", loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := listen(t, loopback)
 	t.Cleanup(func() { _ = tcp.Close() })
 	_, tcpPort, _ := net.SplitHostPort(tcp.Addr().String())
 	_, udpPort, _ := net.SplitHostPort(udp.LocalAddr().String())
@@ -203,6 +197,8 @@ func TestListenBindsAllOrNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := all(t)
+			o.HTTP.Listen = freeAddress(t)
+			free := o.HTTP.Listen
 			tc.change(&o)
 			s, err := New(o)
 			if err != nil {
@@ -223,6 +219,7 @@ func TestListenBindsAllOrNothing(t *testing.T) {
 			if at := s.Addresses(); at != (Addresses{}) {
 				t.Errorf("still bound: %+v", at)
 			}
+			_ = listen(t, free).Close() // fails when HTTP's port is still held
 		})
 	}
 }
@@ -356,4 +353,21 @@ func ExampleServices() {
 	cancel() // a program would wait for a signal
 	fmt.Println(s.Run(ctx))
 	// Output: <nil>
+}
+
+func listen(t testing.TB, addr string) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// freeAddress was free a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l := listen(t, loopback)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
 }

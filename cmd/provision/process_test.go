@@ -131,7 +131,7 @@ func TestCtrlCLeavesNoSessionAndNoMachineOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := startFleet(t, fleet.Config{Nodes: 1, PowerLag: 200 * time.Millisecond, POST: time.Second})
+			f := startFleet(t, fleet.Config{Nodes: 1, PowerLag: 200 * time.Millisecond, POST: 6 * time.Second})
 			m := f.Machines()[0]
 			first := startProcess(t, f)
 			first.await(name, at)

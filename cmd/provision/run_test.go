@@ -67,6 +67,12 @@ func TestEveryVendorsNodesAreInstalled(t *testing.T) {
 		t.Run(profile.Name, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, fleet.Config{Nodes: 2, PerChassis: 1, Profile: profile})
+			for _, m := range f.Machines() {
+				// This BMC shows no system serial, so none can be confirmed.
+				if profile.Name == redfishtest.SushyTools().Name {
+					edit(t, f, "nodes/demo/"+m.Name+".yaml", "serial: "+m.Hardware.Serial, "")
+				}
+			}
 			r, last := install(t, f)
 			for _, m := range f.Machines() {
 				if e := last[m.Name]; r.status != exitDone || e.State != "Maintenance" || m.BMC().PowerOns() != 1 {

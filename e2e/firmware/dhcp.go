@@ -49,15 +49,12 @@ func seconds(values ...float64) []time.Duration {
 
 // rom is the firmware's own PXE client, with the options that OVMF sends.
 func (b *boot) rom() client {
-	options := []dhcpv4.Option{
-		dhcpv4.OptGeneric(dhcpv4.OptionMaximumDHCPMessageSize, []byte{0x05, 0xc0}),
-		dhcpv4.OptGeneric(dhcpv4.OptionParameterRequestList, []byte{
-			1, 2, 3, 4, 5, 6, 12, 13, 15, 17, 18, 22, 23, 28, 40, 41, 42, 43, 50, 51, 54, 58, 59, 60, 66, 67, 97,
-		}),
-	}
 	return client{
 		name: "PXE ROM", broadcast: true,
-		options:       append(options, b.pxeOptions(b.profile.romUNDI)...),
+		options: append(b.pxeOptions(b.profile.romUNDI),
+			dhcpv4.OptGeneric(dhcpv4.OptionParameterRequestList, []byte{
+				1, 2, 3, 4, 5, 6, 12, 13, 15, 17, 18, 22, 23, 28, 40, 41, 42, 43, 50, 51, 54, 58, 59, 60, 66, 67, 97,
+			})),
 		offerWait:     b.profile.offerWait,
 		discoverTries: seconds(4, 8, 16, 32), requestTries: seconds(1, 2, 3, 4),
 		accept: b.acceptAsROM,
@@ -73,26 +70,24 @@ func (b *boot) ipxe() client {
 	} else {
 		features = append(features, 0x21, 1, 1)
 	}
-	options := []dhcpv4.Option{
-		dhcpv4.OptGeneric(dhcpv4.OptionMaximumDHCPMessageSize, []byte{0x05, 0xc0}),
-		dhcpv4.OptGeneric(dhcpv4.OptionParameterRequestList, []byte{
-			1, 3, 6, 7, 12, 15, 17, 26, 43, 60, 66, 67, 119, 128, 129, 130, 131, 132, 133, 134, 135, 175, 203,
-		}),
-		dhcpv4.OptGeneric(dhcpv4.OptionUserClassInformation, []byte("iPXE")),
-		dhcpv4.OptGeneric(dhcpv4.OptionClientIdentifier, append([]byte{1}, b.mac...)),
-		dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(175), features),
-	}
 	return client{
-		name:          "iPXE",
-		options:       append(options, b.pxeOptions(b.profile.ipxeUNDI)...),
+		name: "iPXE",
+		options: append(b.pxeOptions(b.profile.ipxeUNDI),
+			dhcpv4.OptGeneric(dhcpv4.OptionParameterRequestList, []byte{
+				1, 3, 6, 7, 12, 15, 17, 26, 43, 60, 66, 67, 119, 128, 129, 130, 131, 132, 133, 134, 135, 175, 203,
+			}),
+			dhcpv4.OptGeneric(dhcpv4.OptionUserClassInformation, []byte("iPXE")),
+			dhcpv4.OptGeneric(dhcpv4.OptionClientIdentifier, append([]byte{1}, b.mac...)),
+			dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(175), features)),
 		discoverTries: seconds(1, 2, 4, 8), requestTries: seconds(0.25, 0.5, 1, 2, 4),
 		accept: func(*dhcpv4.DHCPv4) error { return nil },
 	}
 }
 
-// pxeOptions are those of RFC 4578.
+// pxeOptions are those that both clients send: RFC 4578 2 and the packet size.
 func (b *boot) pxeOptions(undi string) []dhcpv4.Option {
 	options := []dhcpv4.Option{
+		dhcpv4.OptGeneric(dhcpv4.OptionMaximumDHCPMessageSize, []byte{0x05, 0xc0}),
 		dhcpv4.OptGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{0, b.profile.arch}),
 		dhcpv4.OptGeneric(dhcpv4.OptionClientNetworkInterfaceIdentifier, b.profile.interfaceID),
 		dhcpv4.OptGeneric(dhcpv4.OptionClassIdentifier, fmt.Appendf(nil, "PXEClient:Arch:%05d:UNDI:%s", b.profile.arch, undi)),
@@ -188,13 +183,13 @@ func (b *boot) collectOffers(ctx context.Context, c client, discover *dhcpv4.DHC
 
 // ask sends a packet until a reply is wanted or the tries are over.
 func (b *boot) ask(ctx context.Context, c client, packet *dhcpv4.DHCPv4, replies <-chan *dhcpv4.DHCPv4, tries []time.Duration, wanted func(*dhcpv4.DHCPv4) bool) (*dhcpv4.DHCPv4, error) {
-	for _, try := range tries {
+	for n, try := range tries {
 		if !b.lost() {
 			if err := b.relay.send(packet); err != nil {
 				return nil, fmt.Errorf("%s: sending a DHCP %s: %w", c.name, packet.MessageType(), err)
 			}
 		}
-		timeout := time.After(b.machine.retryAfter(try))
+		timeout := time.After(b.machine.patience(try, n))
 		for waiting := true; waiting; {
 			select {
 			case reply := <-replies:
@@ -227,17 +222,13 @@ func complaint(c client, offer, ack *dhcpv4.DHCPv4) error {
 
 // packet is a message as this client sends it.
 func (b *boot) packet(c client, kind dhcpv4.MessageType, more ...dhcpv4.Modifier) (*dhcpv4.DHCPv4, error) {
-	modifiers := []dhcpv4.Modifier{
-		dhcpv4.WithHwAddr(b.mac),
-		dhcpv4.WithBroadcast(c.broadcast),
-		dhcpv4.WithMessageType(kind),
-	}
-	for _, option := range c.options {
-		modifiers = append(modifiers, dhcpv4.WithOption(option))
-	}
-	packet, err := dhcpv4.New(slices.Concat(modifiers, more)...)
+	packet, err := dhcpv4.New(append(more,
+		dhcpv4.WithHwAddr(b.mac), dhcpv4.WithBroadcast(c.broadcast), dhcpv4.WithMessageType(kind))...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: making a DHCP %s: %w", c.name, kind, err)
+	}
+	for _, option := range c.options {
+		packet.UpdateOption(option)
 	}
 	return packet, nil
 }

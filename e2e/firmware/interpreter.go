@@ -48,14 +48,15 @@ type interpreter struct {
 	settings *settings
 	platform string
 	step     func(format string, args ...any)
+	commands map[string]command
 
 	images   []*loaded
 	selected *loaded
 	end      ending
 	// why goes with endFatal.
-	why      error
-	commands int
-	depth    int
+	why error
+	// ran counts the commands executed, depth the scripts chained.
+	ran, depth int
 }
 
 // loaded is an image in iPXE's memory.
@@ -88,7 +89,7 @@ type frame struct {
 }
 
 func newInterpreter(h host, s *settings, platform string, step func(string, ...any)) *interpreter {
-	return &interpreter{host: h, settings: s, platform: platform, step: step}
+	return &interpreter{host: h, settings: s, platform: platform, step: step, commands: commands()}
 }
 
 // errExit is a script's exit status other than 0.
@@ -155,7 +156,7 @@ func (v *interpreter) execute(ctx context.Context, f *frame, argv []string) erro
 	if len(argv) == 0 {
 		return nil
 	}
-	if v.commands++; v.commands > maxCommands {
+	if v.ran++; v.ran > maxCommands {
 		return v.fatal(fmt.Errorf("%s: more than %d commands were run: look for a loop without a counter", f.from, maxCommands))
 	}
 	if err := ctx.Err(); err != nil {
@@ -166,7 +167,7 @@ func (v *interpreter) execute(ctx context.Context, f *frame, argv []string) erro
 		expanded[i] = v.settings.expand(token)
 	}
 	v.step("$ %s", strings.Join(expanded, " "))
-	run, ok := commands()[expanded[0]]
+	run, ok := v.commands[expanded[0]]
 	if !ok {
 		return v.failed(fmt.Errorf("%s: command not found", expanded[0]))
 	}

@@ -40,6 +40,9 @@ type Machine struct {
 	// TimeScale multiplies every wait that real firmware makes: 4 s for offers, retries, a script's
 	// sleep, a server's Retry-After. 0 means 1, real time.
 	TimeScale float64
+	// MinRetry is the shortest wait for an answer before a packet is sent again, doubled each time;
+	// 0 means 1 s. On a busy host a shorter one only makes more packets.
+	MinRetry time.Duration
 	// Timeout bounds a whole boot; 0 means 10 minutes.
 	Timeout time.Duration
 	// Faults are what goes wrong.
@@ -127,16 +130,3 @@ var (
 	edk2Probe  = probe{[]string{"tsize", "0", "blksize", "1468"}, 8, "User aborted the transfer"}
 	intelProbe = probe{[]string{"tsize", "0"}, 0, "TFTP Aborted"}
 )
-
-func (m Machine) scaled(d time.Duration) time.Duration {
-	if m.TimeScale == 0 {
-		return d
-	}
-	return time.Duration(float64(d) * m.TimeScale)
-}
-
-// retryAfter is a scaled wait for an answer. It has a floor: the network and
-// the server do not get faster with the machine's clock.
-func (m Machine) retryAfter(d time.Duration) time.Duration {
-	return max(m.scaled(d), 250*time.Millisecond)
-}

@@ -232,8 +232,8 @@ func FuzzScript(f *testing.F) {
 		s := &settings{set: map[string]string{}, look: func(name string) (string, bool) { return strings.ToUpper(name), name != "" }}
 		v := newInterpreter(h, s, platform, func(format string, args ...any) { _ = fmt.Sprintf(format, args...) })
 		_ = v.run(ctx, script, base)
-		if v.commands > maxCommands+1 {
-			t.Errorf("ran %d commands", v.commands)
+		if v.ran > maxCommands+1 {
+			t.Errorf("ran %d commands", v.ran)
 		}
 		if v.end == endKernel {
 			_, _ = v.kernel()

@@ -137,8 +137,8 @@ func (t *transfer) roundTrip(ctx context.Context, packet []byte) ([]byte, error)
 }
 
 func (t *transfer) await(ctx context.Context) ([]byte, error) {
-	for range tftpTries {
-		packet, err := t.read(ctx, time.Now().Add(t.boot.machine.retryAfter(time.Second)))
+	for n := range tftpTries {
+		packet, err := t.read(ctx, time.Now().Add(t.boot.machine.patience(time.Second, n)))
 		var timeout net.Error
 		switch {
 		case ctx.Err() != nil:

@@ -10,8 +10,9 @@ import (
 	"github.com/talos-provision/provision/bmc/redfishtest"
 )
 
-// args is QEMU's command line but for the firmware.
-func (m *Machine) args(boot redfishtest.Boot, serial string) []string {
+// args is QEMU's command line but for the firmware; rom are the properties of
+// the network card that choose its option ROM.
+func (m *Machine) args(boot redfishtest.Boot, serial, rom string) []string {
 	c := m.config
 	network, disk := bootOrder(boot.Target, c.DefaultNetworkFirst)
 	args := []string{
@@ -28,7 +29,7 @@ func (m *Machine) args(boot redfishtest.Boot, serial string) []string {
 		"-chardev", "socket,id=control,fd=3", "-mon", "chardev=control,mode=control",
 		"-chardev", "file,id=serial,path=" + escape(serial), "-serial", "chardev:serial",
 		"-netdev", "tap,id=net0,script=no,downscript=no,ifname=" + m.tap,
-		"-device", fmt.Sprintf("virtio-net-pci,netdev=net0,mac=%s,bootindex=%d,romfile=%s", escape(c.MAC), network, m.optionROM()),
+		"-device", fmt.Sprintf("virtio-net-pci,netdev=net0,mac=%s,bootindex=%d,", escape(c.MAC), network) + rom,
 		"-drive", "if=none,id=disk0,format=raw,file=" + escape(c.Disk),
 		"-device", fmt.Sprintf("virtio-blk-pci,drive=disk0,bootindex=%d", disk),
 		// OVMF of 2024 and later has no network without a source of randomness.
@@ -50,26 +51,21 @@ func bootOrder(target string, networkFirst bool) (network, disk int) {
 	return 2, 1
 }
 
-// optionROM is what a BIOS boots from the network with. OVMF has a driver of
-// its own, so that the first client is the firmware and not an iPXE.
-func (m *Machine) optionROM() string {
-	if m.config.Firmware == BIOS {
-		return biosROM
-	}
-	return ""
+// smbiosTable is the text of one SMBIOS structure; empty values are left out.
+type smbiosTable struct {
+	number int
+	fields [][2]string
 }
 
 func (m *Machine) smbios() []string {
 	c := m.config
-	var args []string
-	for _, table := range []struct {
-		number int
-		fields [][2]string
-	}{
+	tables := []smbiosTable{
 		{1, [][2]string{{"manufacturer", c.Manufacturer}, {"product", c.Product}, {"serial", c.Serial}, {"uuid", c.UUID}}},
 		{2, [][2]string{{"manufacturer", c.Manufacturer}, {"serial", c.BoardSerial}}},
 		{3, [][2]string{{"manufacturer", c.Manufacturer}, {"serial", c.ChassisSerial}}},
-	} {
+	}
+	args := make([]string, 0, 2*len(tables))
+	for _, table := range tables {
 		value := fmt.Sprintf("type=%d", table.number)
 		for _, field := range table.fields {
 			if field[1] != "" {

@@ -1,6 +1,7 @@
 package qemu
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -64,4 +65,42 @@ func Missing() error {
 	}
 	_, _, err := findOVMF()
 	return err
+}
+
+// optionROM chooses what the network card brings for booting. OVMF has a driver
+// of its own, so that there the first client is the firmware and not an iPXE.
+func optionROM(firmware Firmware) (properties string, err error) {
+	if firmware != BIOS {
+		return "romfile=", nil
+	}
+	data, err := os.ReadFile(biosROM)
+	if err != nil {
+		return "", fmt.Errorf("reading the iPXE option ROM (run e2e/deps.sh): %w", err)
+	}
+	device, err := romDevice(data)
+	if err != nil {
+		return "", fmt.Errorf("option ROM %s: %w", biosROM, err)
+	}
+	return cardOf[device] + "romfile=" + biosROM, nil
+}
+
+// cardOf tells how the card must present itself: SeaBIOS runs a ROM only on the
+// device that the ROM names, and builds of iPXE name the old or the new virtio.
+var cardOf = map[uint16]string{
+	0x1000: "disable-modern=on,",
+	0x1041: "disable-legacy=on,",
+}
+
+// romDevice is the PCI device that an option ROM is for (PCI firmware
+// specification 3.0, 5.1.2).
+func romDevice(rom []byte) (uint16, error) {
+	const pointer, device = 0x18, 6
+	if len(rom) < pointer+2 {
+		return 0, errors.New("too short")
+	}
+	at := int(binary.LittleEndian.Uint16(rom[pointer:]))
+	if len(rom) < at+device+2 || string(rom[at:at+4]) != "PCIR" {
+		return 0, errors.New("no PCI data in it")
+	}
+	return binary.LittleEndian.Uint16(rom[at+device:]), nil
 }

@@ -18,16 +18,32 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/talos-provision/provision/bmc/redfishtest"
+	"github.com/talos-provision/provision/e2e/qemu/image"
 )
 
 const talosArgs = "console=ttyS0 talos.platform=metal slab_nomerge pti=on"
 
-// The guest takes its address from the kernel command line in the form of the
-// reference inventory, and its maintenance API answers there as this machine.
-func TestGuestServesTheMaintenanceAPIAtItsConfiguredAddress(t *testing.T) {
+// TestGuest holds every test that boots the guest, which is built once for all.
+func TestGuest(t *testing.T) {
 	t.Parallel()
 	need(t)
-	image := guestImage(testContext(t), t)
+	built := guestImage(t)
+	for name, test := range map[string]func(*testing.T, image.Image){
+		"serves the maintenance API at its configured address": serveAtConfiguredAddress,
+		"powers off on a fatal error":                          powerOffOnFatalError,
+		"resets into the default boot order":                   resetIntoDefaultOrder,
+		"boots from the network":                               bootFromTheNetwork,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, built)
+		})
+	}
+}
+
+// The guest takes its address from the kernel command line in the form of the
+// reference inventory, and its maintenance API answers there as this machine.
+func serveAtConfiguredAddress(t *testing.T, built image.Image) {
 	for _, tt := range []struct {
 		name, cmdline, address string
 	}{
@@ -51,7 +67,7 @@ func TestGuestServesTheMaintenanceAPIAtItsConfiguredAddress(t *testing.T) {
 			})
 			machine := newTestMachine(ctx, t, network, Config{
 				Firmware: BIOS,
-				Kernel:   image.Kernel, Initramfs: image.Initramfs, Cmdline: tt.cmdline,
+				Kernel:   built.Kernel, Initramfs: built.Initramfs, Cmdline: tt.cmdline,
 				Serial: "S, 1", BoardSerial: "BRD-1", ChassisSerial: "CHS-1", Manufacturer: "Acme & Co", Product: "R1",
 				UUID: "11223344-5566-7788-99aa-bbccddeeff00",
 			})
@@ -73,14 +89,11 @@ func TestGuestServesTheMaintenanceAPIAtItsConfiguredAddress(t *testing.T) {
 }
 
 // A guest that cannot go on says why and switches itself off.
-func TestGuestPowersOffOnAFatalError(t *testing.T) {
-	t.Parallel()
-	need(t)
+func powerOffOnFatalError(t *testing.T, built image.Image) {
 	ctx := testContext(t)
-	image := guestImage(ctx, t)
 	machine := newTestMachine(ctx, t, newTestNetwork(ctx, t, NetworkConfig{}), Config{
 		Firmware: BIOS,
-		Kernel:   image.Kernel, Initramfs: image.Initramfs,
+		Kernel:   built.Kernel, Initramfs: built.Initramfs,
 		Cmdline: "ip=10.98.0.11::10.98.0.1:255.255.255.0:node-01:eth0 talos.e2e.version=latest " + talosArgs,
 	})
 	if err := machine.PowerOn(ctx, redfishtest.Boot{}); err != nil {
@@ -91,6 +104,31 @@ func TestGuestPowersOffOnAFatalError(t *testing.T) {
 	}
 	if err := machine.WaitPowered(ctx, false); err != nil {
 		t.Error(err)
+	}
+}
+
+// A one-time boot target is used up by one boot: a machine that resets itself
+// comes back by its default order, as a real one does.
+func resetIntoDefaultOrder(t *testing.T, built image.Image) {
+	ctx := testContext(t)
+	machine := newTestMachine(ctx, t, newTestNetwork(ctx, t, NetworkConfig{}), Config{
+		Firmware: BIOS,
+		Kernel:   built.Kernel, Initramfs: built.Initramfs,
+		Cmdline: "console=ttyS0 panic=-1 rdinit=/none", // panics and resets at once
+	})
+	if err := machine.PowerOn(ctx, redfishtest.Boot{Target: "Pxe", Mode: "Legacy"}); err != nil {
+		t.Fatal(err)
+	}
+	for len(machine.Boots()) < 2 {
+		select {
+		case <-ctx.Done():
+			t.Fatal("the machine did not come back from its reset")
+		case <-time.After(logPoll):
+		}
+	}
+	want := []redfishtest.Boot{{Target: "Pxe", Mode: "Legacy"}, {}}
+	if diff := cmp.Diff(want, machine.Boots()[:2]); diff != "" {
+		t.Errorf("boots (-want +got):\n%s", diff)
 	}
 }
 

@@ -74,14 +74,15 @@ func newTestMachine(ctx context.Context, t *testing.T, network *Network, config 
 	return machine
 }
 
-// guestImage builds the guest, or skips where its kernel is missing.
-func guestImage(ctx context.Context, t *testing.T) image.Image {
+// guestImage builds the guest, or skips where its kernel is missing. With a
+// cold cache the compiler takes longer than any boot, so only the test bounds it.
+func guestImage(t *testing.T) image.Image {
 	t.Helper()
 	options := image.FromEnvironment(os.Getenv)
 	if err := options.Missing(); err != nil {
 		t.Skip(err)
 	}
-	built, err := image.Build(ctx, t.TempDir(), options)
+	built, err := image.Build(t.Context(), t.TempDir(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,11 @@ func (m *Machine) start(ctx context.Context, boot redfishtest.Boot) error {
 	if err != nil {
 		return fail(err)
 	}
-	args := append(m.args(boot, m.serialPath(len(m.boots))), firmware...)
+	rom, err := optionROM(m.config.Firmware)
+	if err != nil {
+		return fail(err)
+	}
+	args := append(m.args(boot, m.serialPath(len(m.boots)), rom), firmware...)
 	r, err := startRun(ctx, m.network, m.path("qemu.err"), args)
 	if err != nil {
 		return fail(err)

@@ -41,7 +41,9 @@ func (n *NetNS) remove(ctx context.Context) error {
 }
 
 // Do calls f on a thread inside the namespace. Sockets that f opens belong to
-// the namespace for good; goroutines that f starts do not run inside.
+// the namespace for good; goroutines that f starts do not run inside, and
+// programs that it starts with a parent-death signal die with the thread: use
+// Command and Network.Start for those.
 func (n *NetNS) Do(f func() error) error {
 	result := make(chan error, 1)
 	go func() {

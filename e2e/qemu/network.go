@@ -19,8 +19,9 @@ import (
 const Bridge = "br0"
 
 // bridgeMAC is fixed: a bridge without one takes the lowest of its ports, and
-// then changes it under its neighbours as machines come and go.
-const bridgeMAC = "52:54:00:00:00:01"
+// then changes it under its neighbours as machines come and go. It is outside of
+// QEMU's range, where tests choose the addresses of their machines.
+const bridgeMAC = "06:00:00:00:00:01"
 
 // NetworkConfig describes a Network.
 type NetworkConfig struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // escapes are the terminal control sequences that firmware prints.
-var escapes = regexp.MustCompile("\x1b(\\[[0-9;?=]*[A-Za-z]|[()][A-Z0-9]|[=>78])")
+var escapes = regexp.MustCompile("\x1b(\\[[0-9;?=]*[A-Za-z]|[()][A-Z0-9]|[=>78c])")
 
 // logPoll is how often a waiting test looks at the serial log.
 const logPoll = 50 * time.Millisecond

@@ -75,7 +75,7 @@ func registerTypes(ctx context.Context, st state.State, act behaviour) error {
 		return err
 	}
 	for _, ns := range []resource.Namespace{runtime.NamespaceName, hardware.NamespaceName, network.NamespaceName} {
-		if err := namespaces.Register(ctx, ns, string(ns)); err != nil {
+		if err := namespaces.Register(ctx, ns, ns); err != nil {
 			return err
 		}
 	}

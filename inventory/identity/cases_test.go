@@ -38,7 +38,7 @@ func check(t *testing.T, got, want identity.Verdict) {
 // chassis is four Supermicro boards in one chassis: the serials of system and
 // chassis are shared, the board serial is not.
 func chassis(uuids ...string) []identity.Candidate {
-	var nodes []identity.Candidate
+	nodes := make([]identity.Candidate, 0, 4)
 	for i, digit := range []string{"1", "2", "3", "4"} {
 		nodes = append(nodes, candidate("node-0"+digit, identity.Facts{
 			Serial: "S100000X0000001", ChassisSerial: "C100000AA000001",

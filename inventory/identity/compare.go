@@ -48,7 +48,7 @@ func Compare(expected []Facts, observed Facts) (Key, bool, string) {
 
 // systemSerials are the values of the field Serial, normalised.
 func systemSerials(facts []Facts) []string {
-	var serials []string
+	serials := make([]string, 0, len(facts))
 	for _, f := range facts {
 		serials = append(serials, serialParts(f.Serial)...)
 	}

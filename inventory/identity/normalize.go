@@ -44,25 +44,41 @@ func NormalizeUUID(uuid string) string {
 // for anything else and for addresses that no single card has: all zeros, all
 // ones and multicast.
 func NormalizeMAC(mac string) string {
-	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(cleanText(mac))
-	raw, err := hex.DecodeString(digits)
-	if err != nil || len(raw) != 6 {
+	raw, ok := parseMAC(strings.TrimFunc(mac, isPadding))
+	if !ok {
 		return ""
 	}
 	const multicast = 0x01
-	if raw[0]&multicast != 0 || [6]byte(raw) == [6]byte{} {
+	if raw[0]&multicast != 0 || raw == [6]byte{} {
 		return ""
 	}
 	return colons(raw)
 }
 
+// parseMAC reads twelve hex digits between any colons, hyphens and dots.
+func parseMAC(s string) (raw [6]byte, ok bool) {
+	digits := make([]byte, 0, 2*len(raw))
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == ':' || c == '-' || c == '.':
+		case len(digits) == cap(digits):
+			return raw, false
+		default:
+			digits = append(digits, c)
+		}
+	}
+	n, err := hex.Decode(raw[:], digits)
+	return raw, err == nil && n == len(raw)
+}
+
+func isPadding(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\ufeff'
+}
+
 // cleanText trims what firmware pads strings with, joins inner white space and
 // makes the text upper case.
 func cleanText(s string) string {
-	padding := func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\ufeff'
-	}
-	return strings.ToUpper(strings.Join(strings.FieldsFunc(s, padding), " "))
+	return strings.ToUpper(strings.Join(strings.FieldsFunc(s, isPadding), " "))
 }
 
 func parseUUID(s string) ([16]byte, bool) {
@@ -93,13 +109,14 @@ func hyphens(raw [16]byte) string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-func colons(raw []byte) string {
-	var b strings.Builder
-	for i := range raw {
+func colons(raw [6]byte) string {
+	const text = "00:00:00:00:00:00"
+	b := make([]byte, 0, len(text))
+	for i, octet := range raw {
 		if i > 0 {
-			b.WriteByte(':')
+			b = append(b, ':')
 		}
-		b.WriteString(hex.EncodeToString(raw[i : i+1]))
+		b = hex.AppendEncode(b, []byte{octet})
 	}
-	return b.String()
+	return string(b)
 }

@@ -41,7 +41,7 @@ func (s sight) nobody() Verdict {
 }
 
 func (s sight) onlyShared() Verdict {
-	var ids []int32
+	ids := make([]int32, 0, len(s.shared))
 	for _, c := range s.shared {
 		ids = append(ids, s.ownersOf(c)...)
 	}

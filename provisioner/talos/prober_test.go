@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/siderolabs/crypto/x509"
 
 	"github.com/talos-provision/provision/e2e/talosnode"
 	"github.com/talos-provision/provision/inventory/identity"
@@ -190,6 +192,34 @@ func TestProbeOfAStoppedNodeIsRefused(t *testing.T) {
 	node.Stop()
 	if got := prober.Probe(t.Context(), "127.0.0.1"); got.State != talos.Unreachable {
 		t.Errorf("observation = %+v, want unreachable", got)
+	}
+}
+
+// A node that hangs after the handshake is still told from a configured one,
+// but it is not up (I5), and the probe ends in time.
+func TestProbeOfAMaintenanceServiceThatHangs(t *testing.T) {
+	t.Parallel()
+	ca, err := x509.NewSelfSignedCertificateAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := x509.NewKeyPair(ca, x509.CommonName("maintenance-service.talos.dev"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := tls.NewListener(listen(t), &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{*pair.Certificate}})
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+		}
+	}()
+	began := time.Now()
+	got := talos.Prober{Port: portOf(l.Addr()), Timeout: time.Second}.Probe(t.Context(), "127.0.0.1")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the probe took %v, want about its timeout of 1 s", took)
+	}
+	if got.State != talos.Maintenance || got.Up() || got.Err == nil || !strings.Contains(got.Err.Error(), "does not tell its status") {
+		t.Errorf("observation = %+v, want maintenance with an error", got)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/client"
@@ -117,7 +116,7 @@ func readLinks(ctx context.Context, c *client.Client, o *Observation) error {
 }
 
 func readCmdline(ctx context.Context, c *client.Client, o *Observation) error {
-	r, err := safe.StateGetByID[*runtime.KernelCmdline](ctx, c.COSI, resource.ID(runtime.KernelCmdlineID))
+	r, err := safe.StateGetByID[*runtime.KernelCmdline](ctx, c.COSI, runtime.KernelCmdlineID)
 	if err != nil {
 		return unlessAbsent("the kernel command line", err)
 	}

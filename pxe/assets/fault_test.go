@@ -116,14 +116,11 @@ func TestAFaultyFactoryNeverLeavesAFile(t *testing.T) {
 
 func TestAFactoryThatIsNotThereIsNamedInTheError(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t, "127.0.0.1:0")
 	base := "http://" + l.Addr().String()
 	_ = l.Close()
 	c := newCache(t, t.TempDir(), base)
-	_, err = c.Ensure(t.Context(), kernel)
+	_, err := c.Ensure(t.Context(), kernel)
 	if err == nil || !strings.Contains(err.Error(), "connection refused; check assets.factory, the uplink") {
 		t.Errorf("error is %v", err)
 	}
@@ -303,4 +300,13 @@ func TestNewRemovesOldInterruptedDownloadsOnly(t *testing.T) {
 func ExampleRef_String() {
 	fmt.Println(Initramfs("376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba", "v1.13.9", "arm64"))
 	// Output: 376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba/v1.13.9/initramfs-arm64.xz
+}
+
+func listen(t testing.TB, addr string) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

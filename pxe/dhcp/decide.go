@@ -104,7 +104,7 @@ func (e *engine) rebooting(x exchange) Decision {
 
 // renewing answers a client that extends its lease. A broadcast or relayed
 // request of an unknown client (REBINDING) concerns another server's lease and
-// is never answered (dnsmasq learnt it in 2.48).
+// is never answered: a NAK would end that lease.
 func (e *engine) renewing(x exchange) Decision {
 	ip := x.current()
 	known := e.knows(x, ip)

@@ -212,5 +212,7 @@ func (j *journal) close() error {
 	if j.file != nil {
 		err = errors.Join(j.sync(), j.file.Close())
 	}
-	return errors.Join(err, j.lock.Close())
+	// A child process that another goroutine is just starting shares the open
+	// file for a moment: closing alone would leave the lock to it.
+	return errors.Join(err, unix.Flock(int(j.lock.Fd()), unix.LOCK_UN), j.lock.Close())
 }

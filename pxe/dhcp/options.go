@@ -49,7 +49,7 @@ type Options struct {
 	// LeaseFile keeps the leases over restarts. Empty keeps them in memory only.
 	LeaseFile string
 	// OnLease observes every OFFER and ACK after it was sent. It runs on the
-	// serving goroutine and must not block.
+	// serving goroutine and must not block. The client may already be downloading.
 	OnLease func(Lease)
 	// OnProblem observes what a person should look at. It runs on the serving
 	// goroutine and must not block; one problem is reported once a minute.

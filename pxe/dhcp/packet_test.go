@@ -100,13 +100,9 @@ func romOptions(arch byte, extra ...[]byte) [][]byte {
 	return append([][]byte{option(93, 0, arch), text(60, "PXEClient:Arch:000xx:UNDI:002001")}, extra...)
 }
 
-func ipxe(extra ...[]byte) [][]byte {
-	return append(uefi(text(77, "iPXE"), option(175, 0x13, 1, 1)), extra...)
-}
+func ipxe() [][]byte { return uefi(text(77, "iPXE"), option(175, 0x13, 1, 1)) }
 
-func plain(extra ...[]byte) [][]byte {
-	return append([][]byte{option(55, 1, 3, 6, 15, 26)}, extra...)
-}
+func plain() [][]byte { return [][]byte{option(55, 1, 3, 6, 15, 26)} }
 
 func with(k byte, options [][]byte, extra ...[]byte) [][]byte {
 	return slices.Concat([][]byte{kind(k)}, options, extra)

@@ -40,7 +40,8 @@ type Problem struct {
 // reporter lets one problem through once a minute, so that a client that asks
 // every second does not fill the log.
 type reporter struct {
-	last map[Problem]time.Time
+	last  map[Problem]time.Time
+	swept time.Time
 }
 
 const (
@@ -58,19 +59,27 @@ func (r *reporter) due(p Problem, now time.Time) bool {
 	if last, seen := r.last[p]; seen && now.Sub(last) < reportEvery {
 		return false
 	}
-	if len(r.last) >= mostReports {
-		for old, at := range r.last {
-			if now.Sub(at) >= reportEvery {
-				delete(r.last, old)
-			}
-		}
-		if len(r.last) >= mostReports {
-			return false
-		}
+	if len(r.last) >= mostReports && !r.sweep(now) {
+		return false
 	}
 	if r.last == nil {
 		r.last = map[Problem]time.Time{}
 	}
 	r.last[p] = now
 	return true
+}
+
+// sweep forgets what may be reported again and says whether that made room. It
+// looks once a second at most: in a flood it would cost more than the answers.
+func (r *reporter) sweep(now time.Time) bool {
+	if since := now.Sub(r.swept); since >= 0 && since < time.Second {
+		return false
+	}
+	r.swept = now
+	for old, at := range r.last {
+		if now.Sub(at) >= reportEvery {
+			delete(r.last, old)
+		}
+	}
+	return len(r.last) < mostReports
 }

@@ -45,17 +45,23 @@ func (l Link) contains(ip netip.Addr) bool {
 	return false
 }
 
-// iPXE's user class and encapsulated options (ipxe.org/howto/dhcpd).
+// Marks by which clients are recognised.
 const (
-	userClassIPXE   = "iPXE"
-	optionIPXE      = dhcpv4.GenericOptionCode(175)
-	optionSubnet    = dhcpv4.GenericOptionCode(118) // RFC 3011 subnet selection
-	guidLength      = 17                            // RFC 4578 2.3: type 0 and 16 bytes
-	archTextLength  = 5
-	archTextLead    = ":Arch:"
+	userClassIPXE = "iPXE"
+	optionIPXE    = dhcpv4.GenericOptionCode(175) // iPXE's encapsulated options (ipxe.org/howto/dhcpd)
+	optionSubnet  = dhcpv4.GenericOptionCode(118) // subnet selection, RFC 3011
+	guidLength    = 17                            // RFC 4578 2.3: type 0 and 16 bytes
+
+	// archTextLead comes before five digits in "PXEClient:Arch:00007:UNDI:003000".
+	archTextLead   = ":Arch:"
+	archTextLength = 5
+)
+
+// Message sizes of option 57, in bytes.
+const (
 	smallestMessage = 576
 	largestMessage  = 1472 // one Ethernet frame, no fragments
-	headersLength   = 28   // IPv4 and UDP headers, which option 57 counts in
+	headersLength   = 28   // IPv4 and UDP headers, which the option counts in
 )
 
 // ErrNotRequest is returned for a packet that is no DHCP client's request.

@@ -39,10 +39,6 @@ func openSocket(ctx context.Context, address, device string) (*ipv4.PacketConn, 
 		return nil, netip.AddrPort{}, explainListen(address, device, err)
 	}
 	pc := ipv4.NewPacketConn(conn)
-	if err := pc.SetControlMessage(ipv4.FlagInterface|ipv4.FlagDst, true); err != nil {
-		_ = pc.Close()
-		return nil, netip.AddrPort{}, fmt.Errorf("ask the kernel for the interface of DHCP packets: %w; this needs Linux", err)
-	}
 	bound, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	if err != nil {
 		_ = pc.Close()
@@ -55,6 +51,10 @@ func openSocket(ctx context.Context, address, device string) (*ipv4.PacketConn, 
 func prepareSocket(fd int, device string) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
 		return os.NewSyscallError("setsockopt SO_BROADCAST", err)
+	}
+	// Set before the bind: no packet may arrive without saying where it came in.
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1); err != nil {
+		return os.NewSyscallError("setsockopt IP_PKTINFO", err)
 	}
 	// Root may exceed the system's limit; anybody else gets as much as it allows.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {

@@ -32,10 +32,7 @@ func start(t testing.TB, o Options) string {
 
 func serveHandler(t testing.TB, h http.Handler) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t, "127.0.0.1:0")
 	srv := NewServer(h, nil)
 	done := make(chan struct{})
 	go func() {
@@ -147,10 +144,7 @@ func cacheWith(t testing.TB, size int) (*assets.Cache, assets.Ref, []byte) {
 	t.Helper()
 	content := make([]byte, size)
 	_, _ = rand.New(rand.NewSource(1)).Read(content) // never fails
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t, "127.0.0.1:0")
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	})}
@@ -383,10 +377,7 @@ func TestAStrangerCannotMakeUsDownload(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked []string
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t, "127.0.0.1:0")
 	factory := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		asked = append(asked, r.URL.Path)
@@ -425,4 +416,13 @@ func TestAStrangerCannotMakeUsDownload(t *testing.T) {
 	if diff := cmp.Diff([]string{"/image/" + good.String(), "/image/" + broken.String()}, asked); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func listen(t testing.TB, addr string) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

@@ -45,7 +45,11 @@ func ask(baseURL string) string {
 func script(a Answer, r Request, baseURL string) string {
 	var b strings.Builder
 	b.WriteString("#!ipxe\n")
-	if text := screenText(strings.TrimSpace(a.Node + " " + a.Reason)); text != "" {
+	reason := a.Reason
+	if a.Kind == Install && reason == "" {
+		reason = "boots Talos " + a.Version
+	}
+	if text := screenText(a.Node + " " + reason); text != "" {
 		fmt.Fprintf(&b, "echo provision: %s\n", text)
 	}
 	switch a.Kind {

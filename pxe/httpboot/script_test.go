@@ -50,7 +50,7 @@ iseq ${platform} pcbios && sanboot --no-describe --drive 0x80 ||
 exit 1
 `},
 		{"P12 install", installed(node01), Request{Arch: "amd64", Platform: "pcbios"}, `#!ipxe
-echo provision: node-01
+echo provision: node-01 boots Talos v1.13.9
 set attempt:int32 0
 :fetch
 imgfree

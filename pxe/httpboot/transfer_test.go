@@ -222,9 +222,9 @@ func discard(b *testing.B, c *conn, size int64, buf []byte) {
 		for size > 0 {
 			n, _, err := syscall.Recvfrom(int(fd), buf[:min(size, int64(len(buf)))], syscall.MSG_TRUNC)
 			switch {
-			case err == syscall.EAGAIN: //nolint:errorlint // a system call's own value
+			case err == syscall.EAGAIN:
 				return false
-			case err == syscall.EINTR: //nolint:errorlint // a system call's own value
+			case err == syscall.EINTR:
 				continue
 			case err != nil || n == 0:
 				failed = fmt.Errorf("%d bytes before the end: %w", size, err)

@@ -42,6 +42,9 @@ const (
 	defaultTimeout      = time.Second
 	// retries is how often a packet is sent again before the client counts as gone.
 	retries = 8
+	// largestBlock fills one Ethernet frame: 1,500 less the IPv4, UDP and TFTP
+	// headers. The library forgets the last of them when it looks at the MTU.
+	largestBlock = 1468
 )
 
 func (o Options) withDefaults() (Options, error) {

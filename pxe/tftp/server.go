@@ -15,7 +15,9 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pin/tftp/v3"
@@ -65,12 +67,29 @@ func (s *Server) Listen() error {
 	if address.Addr().Is6() {
 		network = "udp6"
 	}
-	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(address))
+	config := net.ListenConfig{Control: askLocalAddress}
+	conn, err := config.ListenPacket(context.Background(), network, address.String())
 	if err != nil {
 		return explainListen(address, err)
 	}
-	s.conn, s.bound = conn, conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	s.conn = conn.(*net.UDPConn)
+	s.bound = s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	return nil
+}
+
+// askLocalAddress makes the kernel say which address and interface each packet
+// reached. The library asks for it too, but only once it serves: requests that
+// arrive earlier would get 512-byte blocks from any address of this host.
+func askLocalAddress(network, _ string, raw syscall.RawConn) error {
+	level, name := unix.IPPROTO_IP, unix.IP_PKTINFO
+	if network == "udp6" {
+		level, name = unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO
+	}
+	var err error
+	controlErr := raw.Control(func(fd uintptr) {
+		err = os.NewSyscallError("setsockopt PKTINFO", unix.SetsockoptInt(int(fd), level, name, 1))
+	})
+	return errors.Join(controlErr, err)
 }
 
 func explainListen(address netip.AddrPort, err error) error {
@@ -122,6 +141,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}, func(string, io.WriterTo) error { return errReadOnly })
 	engine.SetTimeout(s.options.Timeout)
 	engine.SetRetries(retries)
+	engine.SetBlockSize(largestBlock)
 	engine.SetBackoff(backoff(ctx))
 	engine.SetHook(silencer{})
 	drained := make(chan struct{})

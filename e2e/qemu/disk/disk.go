@@ -18,21 +18,26 @@ const Marker = "DISKBOOT OK"
 const size = 16 << 20
 
 // bootSector is 16-bit code that prints the text at textOffset to the serial
-// port 0x3f8 and by the BIOS to the screen, and then halts. Where the BIOS
-// copies its screen to the serial port, each letter appears twice there.
+// port 0x3f8. It does so several times, a timer tick apart: the BIOS may still
+// be copying its own last words to the same port, letter by letter between ours.
+// Then it halts, which costs the host nothing.
 var bootSector = []byte{
-	0x31, 0xc0, //             xor ax,ax
-	0x8e, 0xd8, //             mov ds,ax
-	0xbe, 0x3e, 0x7c, //       mov si,0x7c00+textOffset
-	0xac,       //       next: lodsb
-	0x84, 0xc0, //             test al,al
-	0x74, 0x0a, //             jz stop
-	0xba, 0xf8, 0x03, //       mov dx,0x3f8
-	0xee,       //             out dx,al
-	0xb4, 0x0e, //             mov ah,0x0e
-	0xcd, 0x10, //             int 0x10
-	0xeb, 0xf1, //             jmp next
-	0xeb, 0xfe, //       stop: jmp stop
+	0x31, 0xc0, //              xor ax,ax
+	0x8e, 0xd8, //              mov ds,ax
+	0xfb,             //        sti
+	0xfc,             //        cld
+	0xb9, 0x08, 0x00, //        mov cx,8
+	0xbe, 0x3e, 0x7c, // again: mov si,0x7c00+textOffset
+	0xac,       //        next: lodsb
+	0x84, 0xc0, //              test al,al
+	0x74, 0x06, //              jz pause
+	0xba, 0xf8, 0x03, //        mov dx,0x3f8
+	0xee,       //              out dx,al
+	0xeb, 0xf5, //              jmp next
+	0xf4,       //       pause: hlt
+	0xe2, 0xef, //              loop again
+	0xf4,       //        stop: hlt
+	0xeb, 0xfd, //              jmp stop
 }
 
 const (

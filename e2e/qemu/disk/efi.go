@@ -30,72 +30,92 @@ const (
 	peOffset      = 0x40
 	fileAlignment = 0x200
 	pageSize      = 0x1000
-	optionalSize  = 112 + 16*8
+	directories   = 16
+	optionalSize  = 112 + directories*8
 )
 
 // efiProgram is a PE32+ image, the form of UEFI applications (Microsoft PE and
 // COFF specification 8.x, chapter 3), with a single section of code.
 func efiProgram() []byte {
 	text := append(append([]byte(nil), printAndHalt...), Marker+"\r\n\x00"...)
-
-	out := make([]byte, 0, 2*fileAlignment)
-	u8 := func(v ...byte) { out = append(out, v...) }
-	u16 := func(v uint16) { out = binary.LittleEndian.AppendUint16(out, v) }
-	u32 := func(v uint32) { out = binary.LittleEndian.AppendUint32(out, v) }
-	u64 := func(v uint64) { out = binary.LittleEndian.AppendUint64(out, v) }
-	upTo := func(offset int) { out = append(out, make([]byte, offset-len(out))...) }
-
-	u8('M', 'Z')
-	upTo(0x3c)
-	u32(peOffset)
-
-	u8('P', 'E', 0, 0)
-	u16(0x8664)       // machine: x86-64
-	u16(1)            // sections
-	u32(0)            // time stamp
-	u32(0)            // symbol table
-	u32(0)            // symbols
-	u16(optionalSize) // size of what follows
-	u16(0x0022)       // executable, large addresses; relocatable, as the code is position independent
-
-	u16(0x20b)         // PE32+
-	u8(0, 0)           // linker version
-	u32(fileAlignment) // size of code
-	u32(0)             // size of initialised data
-	u32(0)             // size of uninitialised data
-	u32(pageSize)      // entry point
-	u32(pageSize)      // base of code
-	u64(0)             // image base
-	u32(pageSize)      // section alignment
-	u32(fileAlignment)
-	for range 6 { // versions of system, image and subsystem
-		u16(0)
-	}
-	u32(0)             // reserved
-	u32(2 * pageSize)  // size of image
-	u32(fileAlignment) // size of headers
-	u32(0)             // checksum
-	u16(10)            // subsystem: EFI application
-	u16(0)             // DLL characteristics
-	for range 4 {      // stack and heap
-		u64(0)
-	}
-	u32(0)  // loader flags
-	u32(16) // data directories, all empty
-	upTo(len(out) + 16*8)
-
-	u8('.', 't', 'e', 'x', 't', 0, 0, 0)
-	u32(uint32(len(text)))
-	u32(pageSize)      // address in memory
-	u32(fileAlignment) // size in the file
-	u32(fileAlignment) // offset in the file
-	u32(0)
-	u32(0)
-	u32(0)
-	u32(0x60000020) // code, executable, readable
-
-	upTo(fileAlignment)
-	u8(text...)
-	upTo(2 * fileAlignment)
-	return out
+	w := &littleEndian{}
+	w.bytes('M', 'Z')
+	w.padTo(0x3c)
+	w.u32(peOffset)
+	coffHeader(w)
+	optionalHeader(w)
+	sectionHeader(w, len(text))
+	w.padTo(fileAlignment)
+	w.bytes(text...)
+	w.padTo(2 * fileAlignment)
+	return w.out
 }
+
+func coffHeader(w *littleEndian) {
+	w.bytes('P', 'E', 0, 0)
+	w.u16(0x8664)       // machine: x86-64
+	w.u16(1)            // sections
+	w.u32(0)            // time stamp
+	w.u32(0, 0)         // symbol table
+	w.u16(optionalSize) // size of the next header
+	w.u16(0x0022)       // executable, large addresses; relocatable, as the code is position independent
+}
+
+func optionalHeader(w *littleEndian) {
+	w.u16(0x20b)            // PE32+
+	w.bytes(0, 0)           // linker version
+	w.u32(fileAlignment)    // size of code
+	w.u32(0, 0)             // size of data
+	w.u32(pageSize)         // entry point
+	w.u32(pageSize)         // base of code
+	w.u64(0)                // image base
+	w.u32(pageSize)         // section alignment
+	w.u32(fileAlignment)    // file alignment
+	w.u16(0, 0, 0, 0, 0, 0) // versions of system, image and subsystem
+	w.u32(0)                // reserved
+	w.u32(2 * pageSize)     // size of image
+	w.u32(fileAlignment)    // size of headers
+	w.u32(0)                // checksum
+	w.u16(10)               // subsystem: EFI application
+	w.u16(0)                // DLL characteristics
+	w.u64(0, 0, 0, 0)       // stack and heap
+	w.u32(0)                // loader flags
+	w.u32(directories)      // data directories, all empty
+	w.padTo(len(w.out) + directories*8)
+}
+
+func sectionHeader(w *littleEndian, size int) {
+	w.bytes('.', 't', 'e', 'x', 't', 0, 0, 0)
+	w.u32(uint32(size))
+	w.u32(pageSize)      // address in memory
+	w.u32(fileAlignment) // size in the file
+	w.u32(fileAlignment) // offset in the file
+	w.u32(0, 0, 0)       // relocations and line numbers
+	w.u32(0x60000020)    // code, executable, readable
+}
+
+// littleEndian builds a file of little-endian numbers.
+type littleEndian struct{ out []byte }
+
+func (w *littleEndian) bytes(values ...byte) { w.out = append(w.out, values...) }
+
+func (w *littleEndian) u16(values ...uint16) {
+	for _, v := range values {
+		w.out = binary.LittleEndian.AppendUint16(w.out, v)
+	}
+}
+
+func (w *littleEndian) u32(values ...uint32) {
+	for _, v := range values {
+		w.out = binary.LittleEndian.AppendUint32(w.out, v)
+	}
+}
+
+func (w *littleEndian) u64(values ...uint64) {
+	for _, v := range values {
+		w.out = binary.LittleEndian.AppendUint64(w.out, v)
+	}
+}
+
+// padTo fills with zeros up to an offset.
+func (w *littleEndian) padTo(offset int) { w.out = append(w.out, make([]byte, offset-len(w.out))...) }

@@ -130,10 +130,10 @@ func ask(conn net.PacketConn, question *dhcpv4.DHCPv4, want dhcpv4.MessageType) 
 		if err != nil || answer.TransactionID != question.TransactionID {
 			continue // not for us
 		}
-		switch answer.MessageType() {
-		case want:
+		if answer.MessageType() == want {
 			return answer, nil
-		case dhcpv4.MessageTypeNak:
+		}
+		if answer.MessageType() == dhcpv4.MessageTypeNak {
 			return nil, fmt.Errorf("the DHCP server %s refused: %s", answer.ServerIdentifier(), answer.Message())
 		}
 	}

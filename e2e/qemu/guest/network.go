@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ func bringUp(ctx context.Context, config networkConfig, log logf) ([]string, err
 		if err := unix.Sethostname([]byte(config.Hostname)); err != nil {
 			return nil, fmt.Errorf("setting the hostname %q: %w", config.Hostname, err)
 		}
+	}
+	if config, err = resolveMACNames(config, nics); err != nil {
+		return nil, err
 	}
 	if nics, err = adoptName(nics, config, log); err != nil {
 		return nil, err
@@ -112,12 +116,32 @@ func waitForNICs(ctx context.Context) ([]string, error) {
 	}
 }
 
+// resolveMACNames replaces names of the form enx001122aabbcc, which mean the
+// interface with that address, by the name of that interface.
+func resolveMACNames(config networkConfig, nics []string) (networkConfig, error) {
+	byMAC := map[string]string{}
+	for _, name := range nics {
+		link, err := net.InterfaceByName(name)
+		if err != nil {
+			return config, fmt.Errorf("looking up the interface %s: %w", name, err)
+		}
+		byMAC["enx"+strings.ReplaceAll(link.HardwareAddr.String(), ":", "")] = name
+	}
+	for i, link := range config.Links {
+		config.Links[i].Link = cmp.Or(byMAC[strings.ToLower(link.Link)], link.Link)
+	}
+	if config.VLAN != nil {
+		config.VLAN.Parent = cmp.Or(byMAC[strings.ToLower(config.VLAN.Parent)], config.VLAN.Parent)
+	}
+	return config, nil
+}
+
 // adoptName gives the only NIC the name that the command line uses. On a real
 // machine udev named it so; this guest has no udev, and its NIC is eth0.
 func adoptName(nics []string, config networkConfig, log logf) ([]string, error) {
 	wanted := physicalName(config)
-	if wanted == "" || len(nics) != 1 || nics[0] == wanted {
-		return nics, nil
+	if wanted == "" || len(nics) != 1 || nics[0] == wanted || strings.HasPrefix(wanted, "enx") {
+		return nics, nil // a MAC that is not there must not be hidden by a new name
 	}
 	link, err := netlink.LinkByName(nics[0])
 	if err != nil {
@@ -131,7 +155,7 @@ func adoptName(nics []string, config networkConfig, log logf) ([]string, error) 
 }
 
 // physicalName is the NIC that the configuration speaks of: a VLAN's parent, or
-// the device of ip=. A MAC name (enx…) finds its NIC by address, not by name.
+// the device of ip=.
 func physicalName(config networkConfig) string {
 	if config.VLAN != nil {
 		return config.VLAN.Parent
