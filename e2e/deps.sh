@@ -86,8 +86,9 @@ install_packages() {
 	need_debian "$*"
 	[ "$(id -u)" = 0 ] || fail "missing packages: $*. Run this script as root, or: apt-get install --no-install-recommends $*"
 	say "installing $*"
+	# The first attempt fails with old or no package lists; what is wrong beyond that, the second one shows.
 	# shellcheck disable=SC2086 # a list of package names
-	apt-get -qq install -y --no-install-recommends $* >&2 && return
+	apt-get -qq install -y --no-install-recommends $* >/dev/null 2>&1 && return
 	refresh
 	# shellcheck disable=SC2086
 	apt-get -qq install -y --no-install-recommends $* >&2 || fail "apt-get install $* failed, see above"

@@ -33,7 +33,7 @@ func TestBoardsOfOneChassisGetTheirOwnArguments(t *testing.T) {
 			s.add(board("node-02", 2, second), "ip: 10.98.0.12\ngateway: 10.98.0.1\ninstall: true\n")
 			bystander := board("node-03", 3, second)
 			bystander.DefaultNetworkFirst = true
-			s.add(bystander, "ip: 10.98.0.13\ngateway: 10.98.0.1\n")
+			s.add(bystander, "ip: 10.98.0.13\ngateway: 10.98.0.1\nserial: S100000X0000001\nboardSerial: ZM000S000003\n")
 
 			run := s.start()
 			run.until("PowerCycled")
