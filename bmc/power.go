@@ -128,7 +128,7 @@ func (c *Client) reach(parent context.Context, want PowerState) error {
 		last    error
 	)
 	p := presser{c: c, kinds: route.by}
-	for {
+	for look := 1; ; look++ {
 		_, sys, err := c.system(ctx)
 		if err != nil {
 			if final(err) {
@@ -157,7 +157,8 @@ func (c *Client) reach(parent context.Context, want PowerState) error {
 				}
 			}
 		}
-		if err := sleep(ctx, c.cfg.Timeouts.Poll); err != nil {
+		// Soon at first, for a BMC that is quick; then at the pace of Poll.
+		if err := c.pause(ctx, look); err != nil {
 			return powerGaveUp(parent, want, state, c.cfg.Timeouts.Power, err, last)
 		}
 	}

@@ -30,7 +30,10 @@ ipxe-qemu /usr/lib/ipxe/qemu/pxe-virtio.rom
 iproute2 ip
 dosfstools mkfs.vfat
 mtools mcopy
-xz-utils xz'
+xz-utils xz
+udhcpc udhcpc
+isc-dhcp-client dhclient
+curl curl'
 
 PATH=$PATH:/usr/sbin:/sbin
 export PATH LC_ALL=C DEBIAN_FRONTEND=noninteractive

@@ -81,6 +81,8 @@ func TestReferenceInventoryLoadsUnchanged(t *testing.T) {
 	t.Parallel()
 	loaded, findings := load(t, "testdata/reference/nodes")
 	says(t, findings,
+		"_defaults.yaml:6:6: warning: ntp fr.pool.ntp.org is a name: Talos would ignore the ip= and vlan= arguments altogether and ask DHCP for an address; "+
+			`write the address of a time server, or unset ntp with "ntp: null"`,
 		"k8s-dev/node-01.yaml:2:5: warning: node-01 has the address of its gateway, 192.168.100.1; "+
 			"give the node its own address, if another machine is the gateway")
 	want := []inventory.Node{{

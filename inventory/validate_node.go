@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 )
 
 // validate reports what is wrong between the values of a node and between
@@ -20,12 +21,22 @@ func validate(nodes []Node) Findings {
 			}
 		}
 	}
-	return append(findings, duplicates(nodes)...)
+	return append(once(findings), duplicates(nodes)...)
+}
+
+// once drops repetitions: what is wrong in a _defaults.yaml is wrong for every node below it.
+func once(findings Findings) Findings {
+	seen := make(map[Finding]bool, len(findings))
+	return slices.DeleteFunc(findings, func(f Finding) bool {
+		repeated := seen[f]
+		seen[f] = true
+		return repeated
+	})
 }
 
 // rules judge the values that a node has.
 var rules = []func(Node) Findings{
-	hostnameIsLabel, addressFits, vlanFits, passwordOnce, commandLineFits,
+	hostnameIsLabel, addressFits, timeServerIsAddress, vlanFits, passwordOnce, commandLineFits,
 }
 
 // completeness rules miss something. They are not applied to a node of whose
@@ -109,6 +120,21 @@ func addressFits(n Node) Findings {
 			"ip %s of %s and gateway %s are not in one network of netmask %s", n.IP, n.Name, n.Gateway, n.Netmask)
 	}
 	return nil
+}
+
+// timeServerIsAddress: Talos takes an IP address in the ip= argument's field for
+// the time server; with a name there it drops the whole argument, and vlan= with
+// it, and falls back to DHCP (ParseCmdlineNetwork in Talos, "error parsing NTP IP").
+// It is a warning because inventories that rely on that fallback exist.
+func timeServerIsAddress(n Node) Findings {
+	if n.NTP == "" || n.IP == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(n.NTP); err == nil {
+		return nil
+	}
+	return n.report(Warning, "ntp", "write the address of a time server, or unset ntp with \"ntp: null\"",
+		"ntp %s is a name: Talos would ignore the ip= and vlan= arguments altogether and ask DHCP for an address", n.NTP)
 }
 
 // broadcast is the last address of an IPv4 network.

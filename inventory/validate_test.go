@@ -40,12 +40,22 @@ func TestT13OneReportForAll(t *testing.T) {
 	}
 }
 
+func TestATimeServerByNameIsWarnedOfOnceForAllNodes(t *testing.T) {
+	t.Parallel()
+	_, findings := load(t, tree(t, map[string]string{
+		"_defaults.yaml": "ntp: pool.ntp.org\nnetmask: 255.255.255.0\n",
+		"a/n1.yaml":      "ip: 10.0.0.1\nserial: S1\n",
+		"a/n2.yaml":      "ip: 10.0.0.2\nserial: S2\n",
+		"a/n3.yaml":      "ip: 10.0.0.3\nserial: S3\nntp: 10.0.0.254\n",
+		"a/n4.yaml":      "serial: S4\n", // no ip: no ip= argument
+	}))
+	says(t, findings, "_defaults.yaml:1:6: warning: ntp pool.ntp.org is a name: Talos would ignore the ip= and vlan= arguments altogether and ask DHCP for an address; "+
+		`write the address of a time server, or unset ntp with "ntp: null"`)
+}
+
 func TestDuplicateSerials(t *testing.T) {
 	t.Parallel()
-	const (
-		isError   = "; give each of them boardSerial, uuid, mac or bmc.address, or correct one"
-		isWarning = "; fine for the boards of one chassis; their own values tell them apart"
-	)
+	const isError = "; give each of them boardSerial, uuid, mac or bmc.address, or correct one"
 	both := func(severity, hint string) []string {
 		return []string{
 			"a/n1.yaml:1:9: " + severity + ": serial S1 of n1 is also that of n2 (b/n2.yaml:1)" + hint,
@@ -57,12 +67,12 @@ func TestDuplicateSerials(t *testing.T) {
 		want   []string
 	}{
 		"nothing else":                       {"", "", both("error", isError)},
-		"different board serials":            {"boardSerial: B1\n", "boardSerial: B2\n", both("warning", isWarning)},
-		"a board serial and a MAC":           {"boardSerial: B1\n", "mac: 0c:c4:7a:00:00:02\n", both("warning", isWarning)},
-		"different UUIDs":                    {"uuid: 00000000-0000-0000-0000-0cc47a000001\n", "uuid: 00000000-0000-0000-0000-0cc47a000002\n", both("warning", isWarning)},
+		"different board serials":            {"boardSerial: B1\n", "boardSerial: B2\n", nil},
+		"a board serial and a MAC":           {"boardSerial: B1\n", "mac: 0c:c4:7a:00:00:02\n", nil},
+		"different UUIDs":                    {"uuid: 00000000-0000-0000-0000-0cc47a000001\n", "uuid: 00000000-0000-0000-0000-0cc47a000002\n", nil},
 		"one has nothing of its own":         {"boardSerial: B1\n", "", both("error", isError)},
-		"BMCs report what tells them apart":  {"bmc: {address: 10.0.0.1}\n", "bmc: {address: 10.0.0.2}\n", both("warning", isWarning)},
-		"one has a BMC, the other has a MAC": {"bmc: {address: 10.0.0.1}\n", "mac: 0c:c4:7a:00:00:02\n", both("warning", isWarning)},
+		"BMCs report what tells them apart":  {"bmc: {address: 10.0.0.1}\n", "bmc: {address: 10.0.0.2}\n", nil},
+		"one has a BMC, the other has a MAC": {"bmc: {address: 10.0.0.1}\n", "mac: 0c:c4:7a:00:00:02\n", nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

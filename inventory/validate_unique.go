@@ -42,11 +42,10 @@ func duplicates(nodes []Node) Findings {
 func duplicateSerials(nodes []Node) Findings {
 	var findings Findings
 	for _, sharing := range groups(nodes, func(n Node) []string { return []string{identity.NormalizeSerial(n.Serial)} }) {
-		severity, hint := Error, "give each of them boardSerial, uuid, mac or bmc.address, or correct one"
 		if toldApart(sharing) {
-			severity, hint = Warning, "fine for the boards of one chassis; their own values tell them apart"
+			continue
 		}
-		findings = append(findings, report(sharing, "serial", severity, hint)...)
+		findings = append(findings, report(sharing, "serial", Error, "give each of them boardSerial, uuid, mac or bmc.address, or correct one")...)
 	}
 	either := func(n Node) []string {
 		return mapped([]string{n.Serial, n.BoardSerial}, identity.NormalizeSerial)

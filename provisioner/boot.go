@@ -39,8 +39,9 @@ var stages = map[bootStage]struct {
 
 // sighted is what the node's own requests told since it was last powered on.
 type sighted struct {
-	stage  bootStage
-	source netip.Addr // where its latest request came from
+	stage   bootStage
+	source  netip.Addr // where its latest request came from
+	refused string     // why a machine that is, or may be, this node got no install script
 }
 
 // see notes a request of the node. Called by the boot services.
@@ -57,6 +58,13 @@ func (n *node) see(stage bootStage, source netip.Addr) {
 	case n.notify <- struct{}{}:
 	default:
 	}
+}
+
+// refuse notes why a machine that is, or may be, this node was sent to its own disk.
+func (n *node) refuse(reason string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen.refused = reason
 }
 
 // forget drops what was seen before a new power-on.
@@ -173,8 +181,12 @@ func (n *node) stuck() (Cause, string) {
 	if n.lastMiss != "" {
 		return CauseWrongMachine, fmt.Sprintf("at %s %s", n.host(), n.lastMiss)
 	}
-	stage := n.sighted().stage
-	if stage == stageNone {
+	seen := n.sighted()
+	stage := seen.stage
+	switch {
+	case seen.refused != "" && stages[stage].rank < stages[stageScript].rank:
+		return CauseIdentity, "a machine that asked for its install script was sent to its own disk: " + seen.refused
+	case stage == stageNone:
 		return stages[stage].stuck, "no request of it reached the boot services"
 	}
 	return stages[stage].stuck, "the last thing seen was that " + stages[stage].message

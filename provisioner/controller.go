@@ -170,7 +170,7 @@ func (c *Controller) enlist(run store.Run, plan Plan) ([]*node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range nodes {
-		c.nodes[n.Node.ID()] = n
+		c.nodes[n.ID()] = n
 	}
 	return nodes, nil
 }

@@ -23,7 +23,10 @@ func (c *Controller) direct(r httpboot.Request) httpboot.Answer {
 	verdict := c.fleet.match(r.Facts)
 	switch verdict.Outcome {
 	case identity.Match:
-	case identity.Conflict, identity.Nobody:
+	case identity.Conflict:
+		c.blame(verdict)
+		return local("", verdict.Reason)
+	case identity.Nobody:
 		return local("", verdict.Reason)
 	}
 	n := c.lookup(verdict.Name)
@@ -38,7 +41,7 @@ func local(node, reason string) httpboot.Answer {
 }
 
 func (n *node) direct(r httpboot.Request) httpboot.Answer {
-	id, record := n.Node.ID(), n.snapshot()
+	id, record := n.ID(), n.snapshot()
 	switch {
 	case n.armed():
 	case State(record.State).Terminal():
@@ -47,7 +50,9 @@ func (n *node) direct(r httpboot.Request) httpboot.Answer {
 		return httpboot.Answer{Kind: httpboot.Wait, Node: id, Reason: "it is being prepared: " + record.State}
 	}
 	if r.Arch != n.Arch {
-		return local(id, fmt.Sprintf("it is %s and the inventory says %s", r.Arch, n.Arch))
+		reason := fmt.Sprintf("its architecture is %q and the inventory says %q", r.Arch, n.Arch)
+		n.refuse(reason)
+		return local(id, reason)
 	}
 	n.c.remember(r.Source, n)
 	n.see(stageScript, r.Source)
@@ -62,6 +67,16 @@ func (n *node) direct(r httpboot.Request) httpboot.Answer {
 func (n *node) armed() bool {
 	record := n.snapshot()
 	return State(record.State).InFlight() || (State(record.State) == Armed && step(record.Step) == stepPoweringOn)
+}
+
+// blame tells the armed nodes of a conflict why a machine, which may be theirs,
+// got no install script.
+func (c *Controller) blame(verdict identity.Verdict) {
+	for _, name := range verdict.Names {
+		if n := c.lookup(name); n != nil && n.armed() {
+			n.refuse(verdict.Reason)
+		}
+	}
 }
 
 // remember joins an address to the node whose request came from it, so that

@@ -14,6 +14,7 @@ type Cause string
 const (
 	CauseIdentity          Cause = "identity"
 	CauseConfigured        Cause = "already configured"
+	CauseArguments         Cause = "kernel arguments"
 	CauseNoBMC             Cause = "no BMC"
 	CauseBMCUnreachable    Cause = "BMC unreachable"
 	CauseBMCAuth           Cause = "BMC authentication"
@@ -33,6 +34,7 @@ const (
 var hints = map[Cause]string{
 	CauseIdentity:          "correct the serials in the inventory or the cabling, then run `provision plan` again",
 	CauseConfigured:        "to wipe and install it anew, name it with --reinstall",
+	CauseArguments:         "correct kernelArgs, ip, netmask, gateway, interface and vlan of the node in the inventory",
 	CauseNoBMC:             "give the node a bmc.address in the inventory",
 	CauseBMCUnreachable:    "check the BMC's address, its network and its power; `curl -k https://ADDRESS/redfish/v1/` should answer",
 	CauseBMCAuth:           "check bmc.username and the password in bmc.passwordEnv or bmc.passwordFile; only one attempt was made, so that the account is not locked",

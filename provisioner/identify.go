@@ -17,7 +17,7 @@ func identify(ctx context.Context, n *node) (transition, error) {
 	if err != nil {
 		return transition{}, err
 	}
-	if n.IP != "" && !n.c.opts.Reinstall[n.Node.ID()] {
+	if n.IP != "" && !n.c.opts.Reinstall[n.ID()] {
 		if o := n.c.opts.Prober.Probe(ctx, n.IP); o.State == talos.Configured {
 			return transition{}, held(CauseConfigured, "a configured Talos answers at %s", n.IP)
 		}
@@ -43,7 +43,7 @@ func (n *node) connect(ctx context.Context) (bmc.Identity, error) {
 	if err != nil {
 		return bmc.Identity{}, err
 	}
-	n.c.fleet.learn(n.Node.ID(), id.Facts)
+	n.c.fleet.learn(n.ID(), id.Facts)
 	if _, refusal := n.c.fleet.verify(n.Node, id.Facts); refusal != nil {
 		return bmc.Identity{}, refusal
 	}
@@ -75,7 +75,7 @@ func (n *node) hangUp(ctx context.Context) {
 		return
 	}
 	if err := n.client.Close(ctx); err != nil {
-		n.c.opts.Log.Warn("could not end the BMC session", "node", n.Node.ID(), "bmc", n.BMC.Address, "error", err)
+		n.c.opts.Log.Warn("could not end the BMC session", "node", n.ID(), "bmc", n.BMC.Address, "error", err)
 	}
 	n.client = nil
 }

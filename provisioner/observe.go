@@ -1,6 +1,7 @@
 package provisioner
 
 import (
+	"net/http"
 	"net/netip"
 	"strings"
 
@@ -49,7 +50,7 @@ var imageStages = []struct {
 
 // ObserveHTTP takes note of a file that a node downloaded whole.
 func (c *Controller) ObserveHTTP(t httpboot.Transfer) {
-	if t.Err != nil || t.Method != "GET" || t.Bytes != t.Size {
+	if t.Err != nil || t.Method != http.MethodGet || t.Bytes != t.Size {
 		return
 	}
 	file := t.Name[strings.LastIndexByte(t.Name, '/')+1:]

@@ -12,6 +12,7 @@ import (
 	"github.com/talos-provision/provision/inventory/identity"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
+	"github.com/talos-provision/provision/pxe/httpboot"
 )
 
 // Action is what a run would do to a node.
@@ -194,7 +195,10 @@ func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
 	}
 	args, err := n.KernelCommandLine()
 	if err != nil {
-		return p.refuse(failed(CauseInternal, "render the kernel command line: %w", err))
+		return p.refuse(failed(CauseArguments, "render the kernel command line: %w", err))
+	}
+	if err := httpboot.CheckArgs(args); err != nil {
+		return p.refuse(failed(CauseArguments, "kernel arguments: %w", err))
 	}
 	p.KernelArgs = args
 	if n.BMC.Address == "" {

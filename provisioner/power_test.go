@@ -28,7 +28,7 @@ func TestI10PowerOnsPerWindowAreBounded(t *testing.T) {
 						admitted <- time.Now()
 					}()
 				}
-				var times []time.Time
+				times := make([]time.Time, 0, nodes)
 				for range nodes {
 					times = append(times, <-admitted)
 				}

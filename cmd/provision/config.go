@@ -212,5 +212,8 @@ func (c *config) serverAddress() (netip.Addr, error) {
 // stateFile is where the state of the nodes is kept.
 func (c *config) stateFile() string { return filepath.Join(c.State, "state.db") }
 
+// liveSocket is where a run that holds the state answers questions about it.
+func (c *config) liveSocket() string { return filepath.Join(c.State, "run.sock") }
+
 // leaseFile is where DHCP leases are kept.
 func (c *config) leaseFile() string { return filepath.Join(c.State, "leases") }

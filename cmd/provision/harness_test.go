@@ -70,9 +70,9 @@ func provisionAt(t *testing.T, in io.Reader, terminal bool, args ...string) resu
 }
 
 // install runs `provision --cluster demo --yes -o json` on a fleet.
-func install(t *testing.T, f *fleet.Fleet, args ...string) (result, map[string]store.Event) {
+func install(t *testing.T, f *fleet.Fleet) (result, map[string]store.Event) {
 	t.Helper()
-	r := provision(t, append([]string{"--config", f.ConfigFile(), "--cluster", "demo", "--yes", "-o", "json"}, args...)...)
+	r := provision(t, "--config", f.ConfigFile(), "--cluster", "demo", "--yes", "-o", "json")
 	return r, lastEvents(t, r.out)
 }
 

@@ -41,7 +41,7 @@ func (a *app) loadInventory(c config) (*inventory.Tree, error) {
 		return nil, &statusError{exitUsage, err.Error()}
 	}
 	for _, f := range findings {
-		fmt.Fprintln(a.errOut, f)
+		say(a.errOut, "%s\n", f)
 	}
 	if findings.HasErrors() {
 		return nil, usageError("the inventory %s has errors: nothing was done", c.Inventory)
@@ -69,9 +69,9 @@ func (a *app) inventoryValidate() error {
 		}{len(tree.Nodes), slices.Clip(append(inventory.Findings{}, findings...))})
 	} else {
 		for _, f := range findings {
-			fmt.Fprintln(a.out, f)
+			say(a.out, "%s\n", f)
 		}
-		_, err = fmt.Fprintf(a.out, "%d nodes, %d findings\n", len(tree.Nodes), len(findings))
+		_, err = fmt.Fprintf(a.out, "nodes: %d, findings: %d\n", len(tree.Nodes), len(findings))
 	}
 	if err != nil {
 		return err
@@ -120,13 +120,13 @@ func (a *app) showNode(n inventory.Node) error {
 	}
 	rows := make([][]string, 0, len(values)+1)
 	for _, field := range slices.Sorted(maps.Keys(values)) {
-		rows = append(rows, []string{field, values[field], n.Origin(field).String()})
+		rows = append(rows, []string{field, n.Origin(field).String(), values[field]})
 	}
 	args, err := n.KernelCommandLine()
 	if err != nil {
 		return &statusError{exitUsage, err.Error()}
 	}
-	if err := table(a.out, []string{"FIELD", "VALUE", "FROM"}, rows); err != nil {
+	if err := table(a.out, []string{"FIELD", "FROM", "VALUE"}, rows); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "\nkernel command line:\n%s\n", args)

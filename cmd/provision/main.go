@@ -93,7 +93,7 @@ func (a *app) exitStatus(err error) int {
 		}
 	}
 	if status.message != "" {
-		fmt.Fprintln(a.errOut, "provision: "+status.message)
+		say(a.errOut, "provision: %s\n", status.message)
 	}
 	return status.status
 }

@@ -25,6 +25,12 @@ func (a *app) json() (bool, error) {
 	return false, usageError("-o %s: it can be table or json", a.flags.output)
 }
 
+// say writes text for a person. A terminal that went away is no reason to stop
+// work on machines, so errors are let go.
+func say(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format, args...)
+}
+
 func (a *app) printJSON(value any) error {
 	encoder := json.NewEncoder(a.out)
 	encoder.SetIndent("", "  ")

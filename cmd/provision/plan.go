@@ -33,7 +33,7 @@ func (a *app) printPlan(p provisioner.Plan, asJSON bool) error {
 
 func (a *app) planTable(p provisioner.Plan) error {
 	if p.Resumes != "" {
-		fmt.Fprintf(a.out, "Run %s of %s was not finished; it goes on.\n\n", p.Resumes, p.Cluster)
+		say(a.out, "Run %s of %s was not finished; it goes on.\n\n", p.Resumes, p.Cluster)
 	}
 	rows := make([][]string, 0, len(p.Nodes))
 	for _, n := range p.Nodes {
@@ -44,7 +44,7 @@ func (a *app) planTable(p provisioner.Plan) error {
 	}
 	for _, n := range p.Nodes {
 		if n.Hint != "" {
-			fmt.Fprintf(a.out, "\n%s: %s\n  -> %s\n", n.Node, n.Reason, n.Hint)
+			say(a.out, "\n%s: %s\n  -> %s\n", n.Node, n.Reason, n.Hint)
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "\n%d to install, %d to go on with, %d done, %d skipped, %d held for safety, %d that cannot be done\n",
@@ -73,6 +73,6 @@ func orDash(s string) string {
 
 // plan looks at the fleet, with a line to a waiting person.
 func (a *app) plan(ctx context.Context, c *provisioner.Controller) (provisioner.Plan, error) {
-	fmt.Fprintln(a.errOut, "looking at the BMCs ...")
+	say(a.errOut, "looking at the BMCs ...\n")
 	return c.Plan(ctx, a.flags.cluster)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"syscall"
@@ -155,4 +156,40 @@ func TestCtrlCLeavesNoSessionAndNoMachineOff(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStatusSeesARunWhileItLastsAndAfterIt(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, fleet.Config{Nodes: 2, POST: 4 * time.Second})
+	run := startProcess(t, f)
+	run.await("the power cycle", reaches("PowerCycled", ""))
+	during := status(t, f)
+	if len(during) != 2 || during["node-01"] == "" || during["node-01"] == "Maintenance" {
+		t.Errorf("during the run: %v, want both nodes on their way", during)
+	}
+	if got := run.end(); got != exitDone {
+		t.Errorf("the run ended with status %d", got)
+	}
+	want := map[string]string{"node-01": "Maintenance", "node-02": "Maintenance"}
+	if after := status(t, f); !maps.Equal(after, want) {
+		t.Errorf("after the run: %v, want %v", after, want)
+	}
+}
+
+// status is what `provision status -o json` shows: node to state.
+func status(t *testing.T, f *fleet.Fleet) map[string]string {
+	t.Helper()
+	r := provision(t, "status", "--config", f.ConfigFile(), "--cluster", "demo", "-o", "json")
+	if r.status != exitDone {
+		t.Fatalf("status ended with %d: %s", r.status, r.err)
+	}
+	var nodes []store.Node
+	if err := json.Unmarshal([]byte(r.out), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]string{}
+	for _, n := range nodes {
+		states[n.Name] = n.State
+	}
+	return states
 }

@@ -161,6 +161,7 @@ func (s *session) install(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	defer s.answerStatus(ctx, state)()
 	cache, err := s.assetCache()
 	if err != nil {
 		return err
@@ -191,6 +192,23 @@ func (s *session) install(ctx context.Context) (err error) {
 	}
 	summary, err := carryOut(ctx, controller, services, plan)
 	return s.conclude(summary, err)
+}
+
+// answerStatus lets `provision status` see this run while it lasts. A run goes
+// on without it: a folder's name can be too long for a socket.
+func (s *session) answerStatus(ctx context.Context, state *store.Store) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := serveLive(ctx, s.config.liveSocket(), state); err != nil {
+			s.log.Warn("`provision status` cannot see this run", "error", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // carryOut runs the boot services for as long as the run takes. When one of
@@ -233,7 +251,7 @@ func (s *session) confirm(plan provisioner.Plan) error {
 	if !s.terminal {
 		return &statusError{exitRefused, fmt.Sprintf("%d machines would be power cycled and nobody is here to ask: give --yes", len(names))}
 	}
-	fmt.Fprintf(s.errOut, "\nThese %d machines will be POWER CYCLED and booted from the network:\n  %s\nGo on? Type yes: ", len(names), strings.Join(names, ", "))
+	say(s.errOut, "\nThese %d machines will be POWER CYCLED and booted from the network:\n  %s\nGo on? Type yes: ", len(names), strings.Join(names, ", "))
 	answer, err := bufio.NewReader(s.in).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != "yes" {
 		return &statusError{exitRefused, "not confirmed: nothing was touched"}
@@ -246,7 +264,7 @@ func (s *session) tell(e store.Event) {
 	if s.asJSON {
 		line, err := json.Marshal(e)
 		if err == nil {
-			fmt.Fprintf(s.out, "%s\n", line)
+			say(s.out, "%s\n", line)
 		}
 		return
 	}
@@ -254,7 +272,7 @@ func (s *session) tell(e store.Event) {
 	if e.Error != "" {
 		text += ": " + e.Error
 	}
-	fmt.Fprintf(s.out, "%s  %-16s %-12s %s\n", e.Time.Local().Format(time.TimeOnly), e.Node, e.State, text)
+	say(s.out, "%s  %-16s %-12s %s\n", e.Time.Local().Format(time.TimeOnly), e.Node, e.State, text)
 }
 
 // conclude tells how the run ended and gives the exit status.
@@ -276,15 +294,15 @@ func (s *session) conclude(summary provisioner.Summary, err error) error {
 }
 
 func (s *session) printSummary(summary provisioner.Summary) {
-	fmt.Fprintf(s.out, "\n%d done, %d failed, %d held, %d skipped", len(summary.Done), len(summary.Failed), len(summary.Held), len(summary.Skipped))
+	say(s.out, "\n%d done, %d failed, %d held, %d skipped", len(summary.Done), len(summary.Failed), len(summary.Held), len(summary.Skipped))
 	if n := len(summary.Unfinished); n > 0 {
-		fmt.Fprintf(s.out, ", %d not finished", n)
+		say(s.out, ", %d not finished", n)
 	}
-	fmt.Fprintln(s.out)
+	say(s.out, "\n")
 	for _, n := range append(summary.Failed, summary.Held...) {
-		fmt.Fprintf(s.out, "\n%s %s: %s\n  -> %s\n", n.Name, strings.ToLower(n.State), n.Error, n.Hint)
+		say(s.out, "\n%s %s: %s\n  -> %s\n", n.Name, strings.ToLower(n.State), n.Error, n.Hint)
 	}
 	for _, n := range summary.Skipped {
-		fmt.Fprintf(s.out, "\n%s skipped: %s\n", n.Node, n.Reason)
+		say(s.out, "\n%s skipped: %s\n", n.Node, n.Reason)
 	}
 }

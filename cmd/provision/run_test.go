@@ -260,7 +260,8 @@ func TestAPortInUseIsToldBeforeAnyBMCIsAsked(t *testing.T) {
 	f := startFleet(t, fleet.Config{Nodes: 1})
 	m := f.Machines()[0]
 	base := m.IP.As4()
-	held, err := net.Listen("tcp", netip.AddrPortFrom(netip.AddrFrom4([4]byte{base[0], base[1], 0, 2}), 8069).String())
+	var lc net.ListenConfig
+	held, err := lc.Listen(t.Context(), "tcp", netip.AddrPortFrom(netip.AddrFrom4([4]byte{base[0], base[1], 0, 2}), 8069).String())
 	if err != nil {
 		t.Fatal(err)
 	}

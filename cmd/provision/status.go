@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -15,11 +16,11 @@ func statusCommand(a *app) *cobra.Command {
 		Use:   "status [--cluster NAME]",
 		Short: "Show the last known state of every node",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return a.status() },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}
 }
 
-func (a *app) status() error {
+func (a *app) status(ctx context.Context) error {
 	asJSON, err := a.json()
 	if err != nil {
 		return err
@@ -28,7 +29,7 @@ func (a *app) status() error {
 	if err != nil {
 		return err
 	}
-	nodes, err := readNodes(c.stateFile(), a.flags.cluster)
+	nodes, err := readNodes(ctx, c, a.flags.cluster)
 	if err != nil {
 		return err
 	}
@@ -46,13 +47,20 @@ func (a *app) status() error {
 	return table(a.out, []string{"CLUSTER", "NODE", "STATE", "SINCE", "ATTEMPTS", "ADDRESS", "MESSAGE"}, rows)
 }
 
-// readNodes reads the state; no state yet means that no node is known.
-func readNodes(path, cluster string) ([]store.Node, error) {
-	s, err := store.OpenReadOnly(path)
-	if errors.Is(err, store.ErrNoState) {
+// readNodes reads the state, or asks the run that holds it. No state yet means
+// that no node is known.
+func readNodes(ctx context.Context, c config, cluster string) ([]store.Node, error) {
+	s, err := store.OpenReadOnly(c.stateFile())
+	switch {
+	case errors.Is(err, store.ErrNoState):
 		return []store.Node{}, nil
-	}
-	if err != nil {
+	case errors.Is(err, store.ErrInUse):
+		nodes, errLive := askLive(ctx, c.liveSocket(), cluster)
+		if errLive != nil {
+			return nil, &statusError{exitFailed, errors.Join(err, errLive).Error()}
+		}
+		return nodes, nil
+	case err != nil:
 		return nil, &statusError{exitFailed, err.Error()}
 	}
 	nodes, err := s.Nodes(cluster)

@@ -51,7 +51,6 @@ talosVersion: %s
 kernelArgs: talos.platform=metal console=tty0 init_on_alloc=1 slab_nomerge pti=on
 dns0: 1.1.1.1
 dns1: 8.8.8.8
-ntp: pool.ntp.org
 install: false
 bmc:
   username: %s
@@ -61,7 +60,7 @@ bmc:
 }
 
 func (f *Fleet) clusterDefaults() string {
-	return fmt.Sprintf("netmask: 255.255.0.0\ngateway: %s\ninterface: eth0\n", f.address(relayOffset))
+	return fmt.Sprintf("netmask: 255.255.0.0\ngateway: %[1]s\nntp: %[1]s\ninterface: eth0\n", f.address(relayOffset))
 }
 
 func (m *Machine) nodeYAML() string {

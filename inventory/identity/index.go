@@ -18,7 +18,7 @@ type candidate struct {
 	claims  []claim
 	boards  []board
 	uuids   []claim
-	serials []claim // of every kind: system, board, chassis
+	serials []claim // of system and board, but for those known to be the chassis'
 }
 
 // owner is a candidate that claims a token, as what it claims it.
@@ -47,8 +47,14 @@ func NewIndex(candidates []Candidate) *Index {
 // know normalises the facts of several observers of one machine.
 func know(name string, facts []Facts) candidate {
 	k := candidate{name: name}
+	chassis := map[string]bool{} // serials that an observer calls the chassis' and nothing else
 	for _, f := range facts {
-		k.claims = append(k.claims, claims(f)...)
+		for _, c := range claims(f) {
+			k.claims = append(k.claims, c)
+			if c.rank == rankChassis {
+				chassis[c.token] = true
+			}
+		}
 		if b, ok := parseBoard(f.BoardSerial); ok {
 			k.boards = append(k.boards, b)
 		}
@@ -59,9 +65,11 @@ func know(name string, facts []Facts) candidate {
 		switch c.rank {
 		case rankUUID:
 			k.uuids = append(k.uuids, c)
-		case rankBoard, rankSerial, rankChassis:
-			k.serials = append(k.serials, c)
-		case rankMAC:
+		case rankBoard, rankSerial:
+			if !chassis[c.token] {
+				k.serials = append(k.serials, c)
+			}
+		case rankChassis, rankMAC:
 		}
 	}
 	return k

@@ -155,18 +155,18 @@ func (s sight) uuid() claim {
 	return claim{}
 }
 
-// serialsDisagree tells whether both sides know serials and share none.
+// serialsDisagree tells whether both sides know serials of system or board and
+// share none. A chassis serial does not count: firmware and Talos never show it,
+// and some BMCs show nothing else.
 func (s sight) serialsDisagree(c candidate) bool {
-	seen := s.serials()
-	if len(seen) == 0 || len(c.serials) == 0 {
-		return false
-	}
-	for _, serial := range seen {
+	comparable := false
+	for _, serial := range s.serials() {
 		if _, ok := c.rankOf(serial.token); ok {
 			return false
 		}
+		comparable = comparable || serial.rank != rankChassis
 	}
-	return true
+	return comparable && len(c.serials) > 0
 }
 
 func (s sight) serials() []claim {
