@@ -31,6 +31,9 @@ func arm(ctx context.Context, n *node) (transition, error) {
 // the power-off on, an interrupt no longer stops it: a machine left off helps nobody.
 func powerCycle(ctx context.Context, n *node) (transition, error) {
 	at := step(n.snapshot().Step)
+	if err := ctx.Err(); err != nil && at == stepPoweringOff {
+		return transition{}, err // nothing was asked of the BMC yet
+	}
 	if at != stepNone {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), powerTimeout)
 		defer cancel()

@@ -115,8 +115,8 @@ type sighting struct {
 	identity bmc.Identity
 	err      error // of the BMC
 	talos    talos.Observation
-	record   store.Node // of the unfinished run
-	inFlight bool       // that run may have power cycled the node already
+	record   store.Node // what earlier runs left of it
+	inFlight bool       // an unfinished run may have power cycled it already
 }
 
 // look asks the BMC and the Talos API of one node, and changes nothing on either.
@@ -126,10 +126,8 @@ func (c *Controller) look(ctx context.Context, n inventory.Node, unfinished stri
 		return s, nil
 	}
 	var err error
-	if unfinished != "" {
-		if s.record, s.inFlight, err = c.left(n, unfinished); err != nil {
-			return s, err
-		}
+	if s.record, s.inFlight, err = c.left(n, unfinished); err != nil {
+		return s, err
 	}
 	if n.BMC.Address == "" {
 		return s, nil
@@ -160,12 +158,15 @@ func (c *Controller) unfinishedRun(cluster string) (string, error) {
 	return run.ID, nil
 }
 
-// left returns what an interrupted run left of a node, and whether that run
-// may have touched the node's power already.
-func (c *Controller) left(n inventory.Node, run string) (store.Node, bool, error) {
+// left returns what earlier runs left of a node, and whether the unfinished run,
+// if there is one, may have touched the node's power already.
+func (c *Controller) left(n inventory.Node, unfinished string) (store.Node, bool, error) {
+	if c.opts.Store == nil {
+		return store.Node{}, false, nil
+	}
 	record, found, err := c.opts.Store.Node(n.Cluster, n.Name)
-	if err != nil || !found || record.Run != run {
-		return store.Node{}, false, err
+	if err != nil || !found || record.Run != unfinished {
+		return record, false, err
 	}
 	touched := State(record.State).InFlight() || (State(record.State) == Armed && step(record.Step) != stepNone)
 	return record, touched, nil
@@ -225,7 +226,11 @@ func (c *Controller) judgeTalos(p PlanNode, s sighting) PlanNode {
 	n := p.node
 	switch s.talos.State {
 	case talos.Configured:
-		if !c.opts.Reinstall[n.ID()] {
+		switch {
+		case c.opts.Reinstall[n.ID()]:
+		case State(s.record.State) == Maintenance:
+			return p.decide(ActionSkip, fmt.Sprintf("run %s brought it up, and it was configured since", s.record.Run))
+		default:
 			return p.refuse(held(CauseConfigured, "a configured Talos answers at %s", n.IP))
 		}
 		return p.decide(ActionInstall, "a configured Talos will be wiped: named with --reinstall")

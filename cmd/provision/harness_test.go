@@ -109,7 +109,12 @@ func edit(t *testing.T, f *fleet.Fleet, name, old, replacement string) {
 
 func put(t *testing.T, f *fleet.Fleet, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(filepath.Dir(f.ConfigFile()), name), []byte(text), 0o600); err != nil {
+	writeFile(t, filepath.Join(filepath.Dir(f.ConfigFile()), name), text)
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -37,7 +37,7 @@ func (a *app) planTable(p provisioner.Plan) error {
 	}
 	rows := make([][]string, 0, len(p.Nodes))
 	for _, n := range p.Nodes {
-		rows = append(rows, []string{n.Node, string(n.Action), orDash(n.Power), orDash(string(n.IdentifiedBy)), orDash(n.TalosVersion), n.Reason})
+		rows = append(rows, []string{n.Node, string(n.Action), orDash(n.Power), orDash(string(n.IdentifiedBy)), orDash(n.TalosVersion), why(n)})
 	}
 	if err := table(a.out, []string{"NODE", "ACTION", "POWER", "IDENTIFIED BY", "TALOS", "WHY"}, rows); err != nil {
 		return err
@@ -51,6 +51,14 @@ func (a *app) planTable(p provisioner.Plan) error {
 		p.Count(provisioner.ActionInstall), p.Count(provisioner.ActionResume), p.Count(provisioner.ActionDone),
 		p.Count(provisioner.ActionSkip), p.Count(provisioner.ActionHold), p.Count(provisioner.ActionFail))
 	return err
+}
+
+// why is short for the table; what stands in the way is told in full below it.
+func why(n provisioner.PlanNode) string {
+	if n.Cause != "" {
+		return string(n.Cause)
+	}
+	return n.Reason
 }
 
 // planStatus is the exit status of `provision plan`: that of a run which did all that can be done.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -135,7 +134,7 @@ func (s *session) controller(state *store.Store) (*provisioner.Controller, error
 
 // dial logs in to a node's BMC. The password is read at that moment and kept nowhere else (I9).
 func (s *session) dial(ctx context.Context, n inventory.Node) (provisioner.BMC, error) {
-	password, err := n.BMC.Password(os.Getenv, os.ReadFile)
+	password, err := n.BMC.Password(ctx, inventory.Secrets{})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", bmc.ErrUnauthorized, err)
 	}

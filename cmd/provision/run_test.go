@@ -365,3 +365,27 @@ func TestDryRunAndPlanTouchNothingAndWriteNothing(t *testing.T) {
 		t.Errorf("a plan left %v (%v)", matches, err)
 	}
 }
+
+// A node that was installed by this tool and configured since is no reason to
+// alarm anyone when the rest of its cluster is run again.
+func TestI2ANodeConfiguredAfterItsRunIsSkipped(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, fleet.Config{Nodes: 2})
+	if r, _ := install(t, f); r.status != exitDone {
+		t.Fatalf("status %d: %s", r.status, r.err)
+	}
+	m := f.Machines()[0]
+	if err := m.PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := talosnode.StartConfigured(t.Context(), talosnode.Config{Address: m.IP.String(), Version: "v1.13.9"}); err != nil {
+		t.Fatal(err)
+	}
+	r := provision(t, "--config", f.ConfigFile(), "--cluster", "demo", "--yes")
+	if r.status != exitDone || !strings.Contains(r.out, "1 done, 0 failed, 0 held, 1 skipped") || !strings.Contains(r.out, "configured since") {
+		t.Errorf("status %d, want %d:\n%s", r.status, exitDone, r.out)
+	}
+	if n := m.BMC().PowerOns(); n != 1 {
+		t.Errorf("powered on %d times, want 1", n)
+	}
+}

@@ -59,7 +59,7 @@ func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) 
 	options := &dhcp.Options{
 		Listen: config.Listen, Interface: s.config.Network.Interface, ServerAddress: address, RelayPort: config.RelayPort,
 		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease,
-		OnProblem: func(p dhcp.Problem) { s.log.Warn("DHCP", "problem", p) },
+		OnProblem: func(p dhcp.Problem) { s.log.Warn("DHCP: "+p.Message, "kind", p.Kind, "mac", p.MAC, "ip", p.IP) },
 	}
 	for _, n := range config.Subnets {
 		options.Subnets = append(options.Subnets, dhcp.Subnet{
