@@ -33,12 +33,11 @@ func serveLive(ctx context.Context, path string, state *store.Store) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /nodes", func(w http.ResponseWriter, r *http.Request) {
 		nodes, err := state.Nodes(r.URL.Query().Get("cluster"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(nodes) // the asker may be gone
+		reply(w, nodes, err)
+	})
+	mux.HandleFunc("GET /unknown", func(w http.ResponseWriter, _ *http.Request) {
+		machines, err := state.UnknownMachines()
+		reply(w, machines, err)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: liveTimeout, WriteTimeout: liveTimeout}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -49,8 +48,17 @@ func serveLive(ctx context.Context, path string, state *store.Store) error {
 	return nil
 }
 
+func reply(w http.ResponseWriter, list any, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list) // the asker may be gone
+}
+
 // askLive asks the run that holds the state.
-func askLive(ctx context.Context, path, cluster string) ([]store.Node, error) {
+func askLive(ctx context.Context, path, question string, into any) error {
 	client := http.Client{
 		Timeout: liveTimeout,
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -59,21 +67,17 @@ func askLive(ctx context.Context, path, cluster string) ([]store.Node, error) {
 		}},
 	}
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://run/nodes", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://run"+question, http.NoBody)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	query := request.URL.Query()
-	query.Set("cluster", cluster)
-	request.URL.RawQuery = query.Encode()
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the run answers %s", response.Status)
+		return fmt.Errorf("the run answers %s", response.Status)
 	}
-	var nodes []store.Node
-	return nodes, json.NewDecoder(response.Body).Decode(&nodes)
+	return json.NewDecoder(response.Body).Decode(into)
 }

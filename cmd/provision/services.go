@@ -32,7 +32,7 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (
 		HTTP: pxe.HTTP{
 			Listen: s.config.HTTP.Listen,
 			Options: httpboot.Options{
-				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP,
+				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP, OnScript: c.ObserveScript,
 			},
 		},
 		Log: s.log,

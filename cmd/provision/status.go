@@ -3,21 +3,85 @@ package main
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
 
+	"github.com/talos-provision/provision/inventory/identity"
 	"github.com/talos-provision/provision/provisioner/store"
 )
 
 func statusCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var unknown bool
+	c := &cobra.Command{
 		Use:   "status [--cluster NAME]",
 		Short: "Show the last known state of every node",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if unknown {
+				return a.statusUnknown(cmd.Context())
+			}
+			return a.status(cmd.Context())
+		},
 	}
+	c.Flags().BoolVar(&unknown, "unknown", false, "show the machines that asked for a boot script and are no node of the inventory, as inventory files")
+	return c
+}
+
+// statusUnknown shows unknown machines as files that can be put into the inventory.
+func (a *app) statusUnknown(ctx context.Context) error {
+	asJSON, err := a.json()
+	if err != nil {
+		return err
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	machines, err := readState(ctx, c, "/unknown", (*store.Store).UnknownMachines)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(machines)
+	}
+	if len(machines) == 0 {
+		say(a.out, "no unknown machine has asked for a boot script\n")
+	}
+	for _, m := range machines {
+		say(a.out, "# %s %s, %s, %s; asked %d times, last at %s from %s\n# %s\n", m.Manufacturer, m.Product, orDash(m.Arch), orDash(m.Platform),
+			m.Times, m.Seen.Local().Format(time.DateTime), m.Source, m.Reason)
+		say(a.out, "%s\n", nodeFile(m.Facts))
+	}
+	return nil
+}
+
+// nodeFile is what an inventory file needs to recognise a machine.
+func nodeFile(f identity.Facts) string {
+	node := struct {
+		Serial      string   `yaml:"serial,omitempty"`
+		BoardSerial string   `yaml:"boardSerial,omitempty"`
+		UUID        string   `yaml:"uuid,omitempty"`
+		MACs        []string `yaml:"macs,omitempty,flow"`
+	}{
+		Serial: identity.NormalizeSerial(f.Serial), BoardSerial: identity.NormalizeSerial(f.BoardSerial), UUID: f.UUID,
+	}
+	if identity.NormalizeUUID(f.UUID) == "" {
+		node.UUID = ""
+	}
+	for _, mac := range f.MACs {
+		if mac = identity.NormalizeMAC(mac); mac != "" {
+			node.MACs = append(node.MACs, mac)
+		}
+	}
+	text, err := yaml.Marshal(node)
+	if err != nil {
+		return "# " + err.Error()
+	}
+	return string(text)
 }
 
 func (a *app) status(ctx context.Context) error {
@@ -29,7 +93,9 @@ func (a *app) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := readNodes(ctx, c, a.flags.cluster)
+	nodes, err := readState(ctx, c, "/nodes?cluster="+url.QueryEscape(a.flags.cluster), func(s *store.Store) ([]store.Node, error) {
+		return s.Nodes(a.flags.cluster)
+	})
 	if err != nil {
 		return err
 	}
@@ -47,25 +113,25 @@ func (a *app) status(ctx context.Context) error {
 	return table(a.out, []string{"CLUSTER", "NODE", "STATE", "SINCE", "ATTEMPTS", "ADDRESS", "MESSAGE"}, rows)
 }
 
-// readNodes reads the state, or asks the run that holds it. No state yet means
-// that no node is known.
-func readNodes(ctx context.Context, c config, cluster string) ([]store.Node, error) {
+// readState reads a list from the state, or asks the run that holds it. No state
+// yet means an empty list.
+func readState[T any](ctx context.Context, c config, question string, read func(*store.Store) ([]T, error)) ([]T, error) {
 	s, err := store.OpenReadOnly(c.stateFile())
 	switch {
 	case errors.Is(err, store.ErrNoState):
-		return []store.Node{}, nil
+		return []T{}, nil
 	case errors.Is(err, store.ErrInUse):
-		nodes, errLive := askLive(ctx, c.liveSocket(), cluster)
-		if errLive != nil {
+		list := []T{}
+		if errLive := askLive(ctx, c.liveSocket(), question, &list); errLive != nil {
 			return nil, &statusError{exitFailed, errors.Join(err, errLive).Error()}
 		}
-		return nodes, nil
+		return list, nil
 	case err != nil:
 		return nil, &statusError{exitFailed, err.Error()}
 	}
-	nodes, err := s.Nodes(cluster)
-	if nodes == nil {
-		nodes = []store.Node{}
+	list, err := read(s)
+	if list == nil {
+		list = []T{}
 	}
-	return nodes, errors.Join(err, s.Close())
+	return list, errors.Join(err, s.Close())
 }
