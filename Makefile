@@ -11,7 +11,7 @@ CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
 # The end-to-end tests boot machines; on two cores they take minutes.
 TESTFLAGS ?= -race -timeout 20m
 
-.PHONY: help build test unit e2e lint fmt demo bench fuzz image deps clean
+.PHONY: help build test unit e2e lint fmt demo bench bench-boot fuzz image deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ demo: build ## Provision 12 emulated nodes in three chassis on this machine, wit
 
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-boot: ## Measure DHCP, TFTP and HTTP beside dnsmasq, Kea, tftpd-hpa and nginx (root; 5 minutes)
+	sh e2e/bench/deps.sh
+	go run ./e2e/bench $(BENCHFLAGS)
 
 fuzz: ## Fuzz every parser for FUZZTIME (30s) each
 	@for pkg in $$(go list ./...); do \

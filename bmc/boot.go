@@ -24,9 +24,12 @@ const (
 
 // BootOverride is what a BMC shows of its boot override; "" where it shows nothing.
 type BootOverride struct {
-	Target  string `json:"target"`  // Pxe, UefiHttp, Hdd, None, …
+	Target  string `json:"target"`  // Pxe, UefiHttp, Cd, Hdd, None, …
 	Enabled string `json:"enabled"` // Once, Continuous, Disabled
 	Mode    string `json:"mode"`    // UEFI, Legacy
+	// HTTPBootURI is what UefiHttp loads; empty leaves it to DHCP, or the BMC
+	// has no such property.
+	HTTPBootURI string `json:"httpBootURI,omitempty"`
 }
 
 // Armed tells whether the next boot goes to the network: the override is in
@@ -34,16 +37,17 @@ type BootOverride struct {
 // the network. UefiBootNext counts, as Supermicro shows it in place of Pxe.
 // Some BMCs show every override as Continuous (kubevirtbmc#165).
 func (b BootOverride) Armed() bool {
-	return b.inForce() && (strings.EqualFold(b.Target, targetPXE) ||
+	return b.InForce() && (strings.EqualFold(b.Target, targetPXE) ||
 		strings.EqualFold(b.Target, targetHTTP) || strings.EqualFold(b.Target, targetUefiBootNext))
 }
 
-func (b BootOverride) inForce() bool {
+// InForce tells whether the next boot follows the override, wherever it leads.
+func (b BootOverride) InForce() bool {
 	return strings.EqualFold(b.Enabled, enabledOnce) || strings.EqualFold(b.Enabled, enabledContinuous)
 }
 
 func (b BootOverride) cleared() bool {
-	return !b.inForce() || b.Target == "" || strings.EqualFold(b.Target, targetNone)
+	return !b.InForce() || b.Target == "" || strings.EqualFold(b.Target, targetNone)
 }
 
 // String is for people: "Pxe Once UEFI".
@@ -69,106 +73,37 @@ func (c *Client) BootOverride(ctx context.Context) (BootOverride, error) {
 // overrideOf reads the override where it may be shown: in the system, else in
 // the settings resource that takes effect with the next boot.
 func (c *Client) overrideOf(ctx context.Context, m *machine, sys *systemDocument) (BootOverride, error) {
+	now, _, err := c.overrideAt(ctx, m, sys)
+	return now, err
+}
+
+// overrideAt is overrideOf with the path of the resource that shows it. With an
+// error it is what the system shows.
+func (c *Client) overrideAt(ctx context.Context, m *machine, sys *systemDocument) (BootOverride, string, error) {
 	now := sys.Boot.value.override()
-	if now.inForce() {
-		return now, nil
+	if now.InForce() {
+		return now, sys.path, nil
 	}
 	c.mu.Lock()
 	pending := m.bootAt
 	c.mu.Unlock()
 	if pending == "" {
-		pending = string(sys.Settings.value.Object)
+		pending = sys.settings()
 	}
 	if pending == "" || samePath(pending, sys.path) {
-		return now, nil
+		return now, sys.path, nil
 	}
 	settings, err := c.readSystem(ctx, pending, 2)
 	if absent(err) {
-		return now, nil
+		return now, sys.path, nil
 	}
 	if err != nil {
-		return now, err
+		return now, sys.path, err
 	}
-	if later := settings.Boot.value.override(); later.inForce() {
-		return later, nil
+	if later := settings.Boot.value.override(); later.InForce() {
+		return later, pending, nil
 	}
-	return now, nil
-}
-
-// ArmNetworkBoot makes the machine's next boot, and only that, a PXE boot, and
-// reads it back (I4). The error is ErrOverrideNotKept when the BMC said yes and
-// does not show it, or shows another boot mode than Config.BootMode; then the
-// machine must not be reset. Power is never touched.
-func (c *Client) ArmNetworkBoot(ctx context.Context) (BootOverride, error) {
-	ctx, cancel := c.operation(ctx)
-	defer cancel()
-	now, err := c.changeBoot(ctx, func(m *machine) change {
-		return change{
-			kept:   func(now BootOverride) bool { return m.vendor.keeps(now, c.mode) },
-			bodies: func(boot bootDocument, full bool) []bootBody { return armBodies(m.vendor, boot, c.mode, full) },
-		}
-	})
-	if err != nil {
-		return now, c.explain("arm the network boot", err)
-	}
-	c.log.InfoContext(ctx, "network boot armed", "override", now.String())
-	return now, nil
-}
-
-// ClearBootOverride makes the next boot an ordinary one. It writes nothing when
-// no override is in force.
-func (c *Client) ClearBootOverride(ctx context.Context) error {
-	ctx, cancel := c.operation(ctx)
-	defer cancel()
-	m, sys, err := c.system(ctx)
-	if err != nil {
-		return c.explain("clear the boot override", err)
-	}
-	now, err := c.overrideOf(ctx, m, sys)
-	if err != nil {
-		return c.explain("clear the boot override", err)
-	}
-	if now.cleared() {
-		return nil
-	}
-	_, err = c.changeBoot(ctx, func(m *machine) change {
-		return change{
-			kept:   func(now BootOverride) bool { return now.cleared() || strings.EqualFold(now.Target, targetHdd) },
-			bodies: func(boot bootDocument, full bool) []bootBody { return clearBodies(m.vendor, boot, c.mode, full) },
-		}
-	})
-	return c.explain("clear the boot override", err)
-}
-
-// keeps tells whether a read-back shows the network boot that was asked for.
-func (v vendor) keeps(now BootOverride, mode string) bool {
-	if !now.inForce() || now.Mode != "" && !strings.EqualFold(now.Mode, mode) {
-		return false
-	}
-	for _, target := range append([]string{targetPXE}, v.kept...) {
-		if strings.EqualFold(now.Target, target) {
-			return true
-		}
-	}
-	return false
-}
-
-// bootBody is the Boot object of a PATCH.
-type bootBody struct {
-	Target  string `json:"BootSourceOverrideTarget,omitempty"`
-	Enabled string `json:"BootSourceOverrideEnabled,omitempty"`
-	Mode    string `json:"BootSourceOverrideMode,omitempty"`
-}
-
-// armBodies are the ways to ask for one PXE boot, best first: with or without
-// the mode, as the vendor's habit has it, then the other way round.
-func armBodies(v vendor, boot bootDocument, mode string, full bool) []bootBody {
-	with := bootBody{Target: targetPXE, Enabled: enabledOnce, Mode: mode}
-	without := bootBody{Target: targetPXE, Enabled: enabledOnce}
-	if full || v.sendsMode(boot, mode) {
-		return []bootBody{with, without}
-	}
-	return []bootBody{without, with}
+	return now, sys.path, nil
 }
 
 // clearBodies are the ways to disable an override. iLOs refuse Target None

@@ -273,14 +273,14 @@ func TestArmed(t *testing.T) {
 		override BootOverride
 		want     bool
 	}{
-		{BootOverride{"Pxe", "Once", "UEFI"}, true},
-		{BootOverride{"Pxe", "Continuous", ""}, true},
-		{BootOverride{"UefiBootNext", "Once", "UEFI"}, true},
-		{BootOverride{"UefiHttp", "Once", "UEFI"}, true},
-		{BootOverride{"Pxe", "Disabled", "UEFI"}, false}, // Supermicro at rest
-		{BootOverride{"Hdd", "Once", "UEFI"}, false},
-		{BootOverride{"None", "Once", "UEFI"}, false},
-		{BootOverride{"Pxe", "", ""}, false},
+		{BootOverride{Target: "Pxe", Enabled: "Once", Mode: "UEFI"}, true},
+		{BootOverride{Target: "Pxe", Enabled: "Continuous", Mode: ""}, true},
+		{BootOverride{Target: "UefiBootNext", Enabled: "Once", Mode: "UEFI"}, true},
+		{BootOverride{Target: "UefiHttp", Enabled: "Once", Mode: "UEFI"}, true},
+		{BootOverride{Target: "Pxe", Enabled: "Disabled", Mode: "UEFI"}, false}, // Supermicro at rest
+		{BootOverride{Target: "Hdd", Enabled: "Once", Mode: "UEFI"}, false},
+		{BootOverride{Target: "None", Enabled: "Once", Mode: "UEFI"}, false},
+		{BootOverride{Target: "Pxe", Enabled: "", Mode: ""}, false},
 		{BootOverride{}, false},
 	} {
 		if got := tt.override.Armed(); got != tt.want {

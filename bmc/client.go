@@ -1,7 +1,13 @@
 // Package bmc drives the baseboard management controllers of real servers over
-// Redfish: it logs in, reads the identity of a machine, sets a one-time network
-// boot and reads it back, and switches power. What vendors do differently is
-// data in the vendor files; what they get wrong is expected everywhere.
+// Redfish (DMTF DSP0266): it logs in, reads the identity of a machine, sets a
+// one-time boot from the network or from virtual media and reads it back, and
+// switches power. What vendors do differently is data in the vendor files; what
+// they get wrong is expected everywhere. Comments name the public reports that
+// taught it, as project#number.
+//
+// One Client is one BMC. It sends one request at a time, opens one session and
+// deletes it with Close. An error names the BMC, what was being done, what may be
+// in force all the same, and what a person can do.
 package bmc
 
 import (
@@ -21,6 +27,7 @@ import (
 type Client struct {
 	cfg      Config
 	mode     string // Redfish name of the boot mode
+	boot     BootKind
 	endpoint string
 	log      *slog.Logger
 	http     *http.Client
@@ -29,9 +36,10 @@ type Client struct {
 	// connected tells that the BMC answered once: from then on a refused
 	// connection is a BMC that restarts, before it a wrong address.
 	connected atomic.Bool
-	token     atomic.Value // string; read when errors are scrubbed, without the gate
+	secrets   *secrets
 
 	// Under the gate.
+	token    string // of the session
 	sessions string // collection that a log-in is posted to
 	session  string // our own session, deleted by Close
 	basic    bool   // Basic authentication in place of a session
@@ -44,13 +52,16 @@ type Client struct {
 
 	mu     sync.Mutex
 	chosen *machine
+	medium string // the device that Arm or InsertMedia put an image into
 }
 
 // machine is the chosen system and what its vendor is known for.
 type machine struct {
 	path   string
 	vendor vendor
-	bootAt string // the resource that kept the last boot override; under Client.mu
+	// Under Client.mu:
+	bootAt string  // the resource that kept the last boot override
+	resets *resets // those of an ActionInfo, or the lack of any
 }
 
 // Dial connects to a BMC and logs in, once: a wrong password is one attempt and
@@ -87,10 +98,15 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure BMC %s: %w", endpoint, err)
 	}
+	boot, err := ParseBootKind(string(cfg.Boot))
+	if err != nil {
+		return nil, fmt.Errorf("configure BMC %s: %w", endpoint, err)
+	}
 	if cfg.Username == "" || cfg.Password == "" {
 		return nil, fmt.Errorf("configure BMC %s: %w: user name or password is empty; set bmc.username and bmc.passwordEnv or bmc.passwordFile", endpoint, ErrUnauthorized)
 	}
-	httpClient, err := newHTTPClient(endpoint, cfg)
+	known := newSecrets(cfg.Username, cfg.Password)
+	httpClient, err := newHTTPClient(endpoint, cfg, known)
 	if err != nil {
 		return nil, fmt.Errorf("configure BMC %s: %w", endpoint, err)
 	}
@@ -111,12 +127,10 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure BMC %s: %w", endpoint, err)
 	}
-	c := &Client{
-		cfg: cfg, mode: mode, endpoint: endpoint.String(), log: log,
+	return &Client{
+		cfg: cfg, mode: mode, boot: boot, endpoint: endpoint.String(), log: log, secrets: known,
 		http: httpClient, api: api, gate: make(chan struct{}, 1),
-	}
-	c.token.Store("")
-	return c, nil
+	}, nil
 }
 
 // Close logs out. It does so even when ctx has ended, within Timeouts.Logout,

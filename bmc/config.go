@@ -3,6 +3,7 @@ package bmc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -25,19 +26,36 @@ type Config struct {
 	// CAFile is a PEM file of the authorities to trust for this BMC alone;
 	// empty means those of the system.
 	CAFile string
+	// Fingerprint pins the BMC's public key: the SHA-256 of its certificate's
+	// SubjectPublicKeyInfo as base64, with or without "sha256/" in front, or as
+	// hex. It decides alone: no authority is needed, and CAFile and Insecure are
+	// not looked at.
+	Fingerprint string
 	// Insecure accepts any certificate from this BMC, and from no other.
 	Insecure bool
+	// LegacyTLS also offers TLS 1.0 and 1.1 and ciphers with RSA key exchange,
+	// which some old BMCs need and anybody on the way may break.
+	LegacyTLS bool
 	// System names the ComputerSystem by Id or by URI, for BMCs that have
 	// several; empty lets Expected and then the abilities of the systems decide.
 	System string
 	// BootMode is "uefi" (also when empty) or "legacy".
 	BootMode string
+	// Boot is how Arm starts the machine where the request does not say; empty
+	// means BootPXE.
+	Boot BootKind
 	// Expected is what the inventory knows of the machine. It chooses among
 	// several systems; comparing the machine with it is the caller's part (I1).
 	Expected identity.Facts
 	// Log receives one debug line a request; nil discards. No password, token
 	// or body is ever logged (I9).
 	Log *slog.Logger
+	// Trace receives one JSON line an exchange: method, URL, status, selected
+	// headers and the bodies, with passwords, tokens and session ids replaced
+	// (I9). It still names the machine and its addresses. Nil traces nothing.
+	// One Write is one line; a writer that several clients share must take
+	// concurrent writes, as an *os.File does.
+	Trace io.Writer
 	// Timeouts has zero for every default.
 	Timeouts Timeouts
 }

@@ -91,7 +91,6 @@ func FuzzDocuments(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	client := &Client{}
-	client.token.Store("")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var (
 			root rootDocument
@@ -114,7 +113,15 @@ func FuzzDocuments(f *testing.F) {
 			if now.Armed() && (now.Enabled == "" || now.Target == "") {
 				t.Errorf("armed by %+v", now)
 			}
-			armBodies(v, sys.Boot.value, "UEFI", false)
+			for _, kind := range []BootKind{BootPXE, BootHTTP, BootMedia, BootDisk} {
+				want, err := aimOf(BootRequest{Kind: kind, HTTPBootURI: "http://h/x", MediaURI: "http://h/x.iso"}, "UEFI")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := len(armBodies(v, sys.Boot.value, want, false)); n < 2 || n > maxWrites {
+					t.Errorf("%d bodies", n)
+				}
+			}
 			clearBodies(v, sys.Boot.value, "UEFI", true)
 			_ = sys.summary()
 		}

@@ -13,11 +13,26 @@ type rootDocument struct {
 	Product        text `json:"Product"`
 	Systems        link `json:"Systems"`
 	Chassis        link `json:"Chassis"`
+	Managers       link `json:"Managers"`
 	SessionService link `json:"SessionService"`
 	Links          object[struct {
 		Sessions link `json:"Sessions"`
 	}] `json:"Links"`
 	Oem json.RawMessage `json:"Oem"`
+}
+
+// sessions is where to log in, "" when there is no such place. Some roots lack
+// the link to the sessions themselves (sushy bug 1754514). The password is not
+// posted to what does not look like it.
+func (r *rootDocument) sessions() string {
+	looks := func(l link) bool { return strings.Contains(strings.ToLower(string(l)), "session") }
+	switch {
+	case looks(r.Links.value.Sessions):
+		return string(r.Links.value.Sessions)
+	case looks(r.SessionService):
+		return strings.TrimRight(string(r.SessionService), "/") + "/Sessions"
+	}
+	return ""
 }
 
 type collectionDocument struct {
@@ -43,8 +58,10 @@ type systemDocument struct {
 	Boot         object[bootDocument]  `json:"Boot"`
 	Actions      object[systemActions] `json:"Actions"`
 	Interfaces   link                  `json:"EthernetInterfaces"`
+	Media        link                  `json:"VirtualMedia"`
 	Links        object[struct {
-		Chassis list[link] `json:"Chassis"`
+		Chassis  list[link] `json:"Chassis"`
+		Managers list[link] `json:"ManagedBy"`
 	}] `json:"Links"`
 	Settings object[struct {
 		Object link `json:"SettingsObject"`
@@ -60,6 +77,21 @@ func (s *systemDocument) id() string {
 	return lastElement(s.path)
 }
 
+// settings is the resource with the settings of the next boot, "" when there is
+// none below the system.
+func (s *systemDocument) settings() string { return below(s.path, string(s.Settings.value.Object)) }
+
+// below gives a path if it lies below a resource, else "". What is written to
+// must: a broken document that leads to another system of the same BMC would
+// otherwise arm or reset a machine that nobody asked for (I1).
+func below(resource, path string) string {
+	prefix := strings.TrimRight(resource, "/") + "/"
+	if len(path) > len(prefix) && strings.EqualFold(path[:len(prefix)], prefix) {
+		return path
+	}
+	return ""
+}
+
 // hasReset tells whether the system can be reset at all.
 func (s *systemDocument) hasReset() bool { return s.Actions.value.Reset.set }
 
@@ -69,7 +101,7 @@ func (s *systemDocument) bootsNetwork() bool {
 	if len(boot.Targets) > 0 {
 		return contains(boot.Targets, targetPXE)
 	}
-	return boot.Target != nil || boot.Enabled != nil || s.Boot.set && s.Settings.value.Object != ""
+	return boot.Target != nil || boot.Enabled != nil || s.Boot.set && s.settings() != ""
 }
 
 type bootDocument struct {
@@ -77,6 +109,7 @@ type bootDocument struct {
 	Target  *text      `json:"BootSourceOverrideTarget"`
 	Enabled *text      `json:"BootSourceOverrideEnabled"`
 	Mode    *text      `json:"BootSourceOverrideMode"`
+	URI     *text      `json:"HttpBootUri"`
 	Targets list[text] `json:"BootSourceOverrideTarget@Redfish.AllowableValues"`
 	Modes   list[text] `json:"BootSourceOverrideMode@Redfish.AllowableValues"`
 }
@@ -87,7 +120,7 @@ func (b bootDocument) showsMode() bool {
 }
 
 func (b bootDocument) override() BootOverride {
-	return BootOverride{Target: value(b.Target), Enabled: value(b.Enabled), Mode: value(b.Mode)}
+	return BootOverride{Target: value(b.Target), Enabled: value(b.Enabled), Mode: value(b.Mode), HTTPBootURI: value(b.URI)}
 }
 
 type systemActions struct {
@@ -116,6 +149,7 @@ type chassisDocument struct {
 	Type         text `json:"ChassisType"`
 	SerialNumber text `json:"SerialNumber"`
 	Assembly     link `json:"Assembly"`
+	Adapters     link `json:"NetworkAdapters"`
 	Links        object[struct {
 		Systems list[link] `json:"ComputerSystems"`
 	}] `json:"Links"`
@@ -129,13 +163,6 @@ type assemblyDocument struct {
 		SerialNumber text            `json:"SerialNumber"`
 		Oem          json.RawMessage `json:"Oem"`
 	}] `json:"Assemblies"`
-}
-
-type interfaceDocument struct {
-	Name        text `json:"Name"`
-	Description text `json:"Description"`
-	MAC         text `json:"MACAddress"`
-	Permanent   text `json:"PermanentMACAddress"`
 }
 
 func value(t *text) string {

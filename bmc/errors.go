@@ -2,13 +2,10 @@ package bmc
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Kinds of failure, for errors.Is. The text of an error that a method returns
@@ -23,6 +20,11 @@ var (
 	ErrOverrideNotKept = errors.New("the BMC accepted the boot override but did not keep it")
 	// ErrOverrideRefused: every way to write the boot override was refused.
 	ErrOverrideRefused = errors.New("the BMC refused the boot override")
+	// ErrNoMedia: the BMC shows no virtual CD.
+	ErrNoMedia = errors.New("the BMC shows no virtual CD")
+	// ErrMediaRefused: every way to insert or eject a medium was refused, or one
+	// was accepted and the BMC does not show it.
+	ErrMediaRefused = errors.New("the BMC did not take the virtual medium")
 	// ErrNoSystem: the BMC shows no ComputerSystem, or not the one asked for.
 	ErrNoSystem = errors.New("the BMC shows no such system")
 	// ErrAmbiguousSystem: the BMC has several systems and nothing tells which is meant.
@@ -49,18 +51,19 @@ var hints = []struct {
 	{ErrUnauthorized, "check bmc.username (now %q) and the variable or file its password comes from; one attempt was made and no more, so that the account is not locked"},
 	{ErrOverrideNotKept, "the machine was not reset; set bmc.bootMode to the mode its BIOS uses, or check its boot settings and BMC firmware version"},
 	{ErrOverrideRefused, "the machine was not reset; check that the account may configure boot and that PXE is enabled in the BIOS"},
+	{ErrNoMedia, "virtual media may need a licence on this BMC (HPE iLO Advanced, Supermicro DCMS, Dell Enterprise); use bmc.boot: pxe otherwise"},
+	{ErrMediaRefused, "the machine was not reset; check that the BMC reaches the image's host and port, and that no other medium is mounted on the BMC's own page"},
 	{ErrNoSystem, "check that bmc.address is a server's own BMC and that bmc.system, if set, is one of its systems"},
 	{ErrAmbiguousSystem, "set bmc.system to one of them"},
 	{ErrLicence, "install the licence on the BMC or use an account of a BMC that has it; the password is fine"},
 	{ErrPowerTimeout, "look at the machine's console and at the BMC's event log"},
 	{ErrPowerRefused, "check that the account may control power and that the BMC's own page can do it"},
 	{ErrSessionLimit, "close sessions on the BMC, or wait some 30 minutes until they time out"},
-	{errCertificate, "set bmc.caFile to the authority that signed the BMC's certificate, or bmc.insecure: true"},
+	{errFingerprint, "if the BMC was replaced or its certificate renewed, read the new fingerprint on the BMC's own page and correct bmc.fingerprint; otherwise somebody is between here and the BMC"},
+	{errCertificate, "set bmc.caFile to the authority that signed the BMC's certificate, or bmc.fingerprint to the key's fingerprint after comparing it with the BMC's own page, or bmc.insecure: true"},
+	{errOldTLS, "update the BMC's firmware, or set bmc.legacyTLS: true"},
 	{ErrUnreachable, "check bmc.address, the network to it and that Redfish is enabled"},
 }
-
-// errCertificate is the ErrUnreachable whose reason is trust.
-var errCertificate = errors.New("the BMC's certificate is not trusted")
 
 // errGaveUp ends an operation whose own time is over, not the caller's.
 var errGaveUp = errors.New("gave up")
@@ -90,14 +93,8 @@ func unreachable(ctx context.Context, err error) error {
 	} else if cause != nil {
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
-	var (
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		verify    *tls.CertificateVerificationError
-	)
-	if errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) || errors.As(err, &verify) {
-		return fmt.Errorf("%w: %w: %w", ErrUnreachable, errCertificate, err)
+	if kind := tlsKind(err); kind != nil {
+		return fmt.Errorf("%w: %w: %w", ErrUnreachable, kind, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
@@ -106,6 +103,8 @@ func unreachable(ctx context.Context, err error) error {
 type refusal struct {
 	method, path string
 	status       int
+	task         string        // the state in which the task at path ended; no status then
+	after        time.Duration // Retry-After
 	code, text   string
 	notes        []note
 	scrub        func(string) string
@@ -120,7 +119,7 @@ type note struct {
 }
 
 func (c *Client) refuse(r request, a answer) *refusal {
-	out := &refusal{method: r.method, path: r.path, status: a.status, scrub: c.scrub}
+	out := &refusal{method: r.method, path: r.path, status: a.status, after: retryAfter(a.header, time.Now()), scrub: c.secrets.scrub}
 	var body struct {
 		Error object[struct {
 			Code    text       `json:"code"`
@@ -158,6 +157,9 @@ func (r *refusal) Error() string {
 	message := oneLine(strings.Join(said, "; "), 300)
 	if message == "" {
 		message = "no reason given"
+	}
+	if r.task != "" {
+		return r.scrub(fmt.Sprintf("the task %s ended as %s (%s)", r.path, r.task, message))
 	}
 	return r.scrub(fmt.Sprintf("%s %s answered HTTP %d (%s)", r.method, r.path, r.status, message))
 }
@@ -209,22 +211,6 @@ func (r *refusal) mentions(phrase string) bool {
 		}
 	}
 	return false
-}
-
-// scrub takes the secrets out of a text that a BMC had a hand in: some echo
-// what they were sent (I9).
-func (c *Client) scrub(s string) string {
-	secrets := []string{c.cfg.Password, c.token.Load().(string),
-		base64.StdEncoding.EncodeToString([]byte(c.cfg.Username + ":" + c.cfg.Password))}
-	if quoted, err := json.Marshal(c.cfg.Password); err == nil {
-		secrets = append(secrets, strings.Trim(string(quoted), `"`))
-	}
-	for _, secret := range secrets {
-		if secret != "" {
-			s = strings.ReplaceAll(s, secret, "[redacted]")
-		}
-	}
-	return s
 }
 
 // lastOf is the message of a MessageId such as Base.1.18.PropertyUnknown.

@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/talos-provision/provision/inventory/identity"
 )
 
 // Identity is what a BMC says of its machine.
 type Identity struct {
-	// Vendor is Supermicro, Dell, HPE, Lenovo, NVIDIA or AMI, else the
-	// manufacturer as the BMC spells it.
+	// Vendor is Supermicro, Dell, HPE, Lenovo, Huawei, xFusion, Cisco, NVIDIA,
+	// AMI or OpenBMC, else the manufacturer as the BMC spells it.
 	Vendor string
 	Model  string
 	// System is the Id of the ComputerSystem.
@@ -23,9 +22,11 @@ type Identity struct {
 	// Facts hold no placeholders: what a vendor left unset is empty.
 	Facts      identity.Facts
 	PowerState PowerState
-	// Sources says where each value was read: serial, boardSerial,
-	// chassisSerial, uuid, and "mac <address>" for each address, to a Redfish
-	// path with the property after "#".
+	// Boot is the boot override, as BootOverride gives it.
+	Boot BootOverride
+	// Sources says where each value was read: vendor, model, serial,
+	// boardSerial, chassisSerial, uuid, powerState, boot, and "mac <address>"
+	// for each address, to a Redfish path with the property after "#".
 	Sources map[string]string
 }
 
@@ -39,12 +40,32 @@ const (
 func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	ctx, cancel := c.operation(ctx)
 	defer cancel()
-	_, sys, err := c.system(ctx)
+	m, sys, err := c.system(ctx)
 	if err != nil {
 		return Identity{}, c.explain("identify the machine", err)
 	}
 	id, err := c.describe(ctx, sys)
+	if err == nil {
+		err = c.addBoot(ctx, m, sys, &id)
+	}
 	return id, c.explain("identify the machine", err)
+}
+
+// addBoot adds the boot override. A settings resource that cannot be read costs
+// only what it would have shown.
+func (c *Client) addBoot(ctx context.Context, m *machine, sys *systemDocument, id *Identity) error {
+	var at string
+	var err error
+	if id.Boot, at, err = c.overrideAt(ctx, m, sys); err != nil {
+		if ctx.Err() != nil || errors.Is(err, ErrUnauthorized) {
+			return err
+		}
+		c.log.DebugContext(ctx, "skip the settings of the system", "reason", err)
+	}
+	if id.Boot != (BootOverride{}) {
+		id.Sources["boot"] = at + "#/Boot"
+	}
+	return nil
 }
 
 // describe collects the facts of one system.
@@ -58,24 +79,32 @@ func (c *Client) describe(ctx context.Context, sys *systemDocument) (Identity, e
 		Vendor: v.name, Model: string(sys.Model), System: sys.id(),
 		PowerState: powerState(sys.PowerState), Sources: map[string]string{},
 	}
+	for fact, property := range map[string]string{"vendor": "Manufacturer", "model": "Model", "powerState": "PowerState"} {
+		if lookup(sys.raw, property) != "" {
+			id.Sources[fact] = sys.path + "#/" + property
+		}
+	}
 	set := func(fact string, into *string, sources []source) {
 		if value, where := find(sources, sys, chassis); value != "" {
 			*into, id.Sources[fact] = value, where
 		}
 	}
-	set("serial", &id.Facts.Serial, slices.Concat(v.serial, []source{{inSystem, []string{"SerialNumber"}}}))
+	set("serial", &id.Facts.Serial, slices.Concat(v.serial, []source{{in: inSystem, keys: []string{"SerialNumber"}}}))
 	set("boardSerial", &id.Facts.BoardSerial, v.board)
-	set("uuid", &id.Facts.UUID, []source{{inSystem, []string{"UUID"}}})
+	set("uuid", &id.Facts.UUID, []source{{in: inSystem, keys: []string{"UUID"}}})
 	enclosures := slices.DeleteFunc(slices.Clone(chassis), func(d *chassisDocument) bool { return !d.isEnclosure() })
-	if value, where := find(slices.Concat(v.chassis, []source{{inChassis, []string{"SerialNumber"}}}), sys, enclosures); value != "" {
+	if value, where := find(slices.Concat(v.chassis, []source{{in: inChassis, keys: []string{"SerialNumber"}}}), sys, enclosures); value != "" {
 		id.Facts.ChassisSerial, id.Sources["chassisSerial"] = value, where
 	}
-	if id.Facts.BoardSerial == "" {
-		if value, where := c.genericBoard(ctx, chassis); value != "" {
+	for _, search := range []func(context.Context, vendor, []*chassisDocument) (string, string){c.vendorBoard, c.genericBoard, c.boxBoard} {
+		if id.Facts.BoardSerial != "" {
+			break
+		}
+		if value, where := search(ctx, v, chassis); value != "" {
 			id.Facts.BoardSerial, id.Sources["boardSerial"] = value, where
 		}
 	}
-	c.readMACs(ctx, sys, &id)
+	c.readMACs(ctx, v, sys, chassis, &id)
 	return id, context.Cause(ctx)
 }
 
@@ -136,70 +165,4 @@ func absent(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && (r.status == http.StatusNotFound || r.status == http.StatusForbidden || r.status == http.StatusGone ||
 		r.status == http.StatusMethodNotAllowed || r.status == http.StatusNotImplemented)
-}
-
-// genericBoard looks for the motherboard's serial in the places that the
-// standard gives: Assembly entries, then chassis that are boards.
-func (c *Client) genericBoard(ctx context.Context, chassis []*chassisDocument) (serial, where string) {
-	for _, d := range chassis {
-		if d.Assembly == "" {
-			continue
-		}
-		var a assemblyDocument
-		if _, err := c.fetch(ctx, request{method: http.MethodGet, path: string(d.Assembly)}, 2, &a); err != nil {
-			c.log.DebugContext(ctx, "skip an assembly", "path", string(d.Assembly), "reason", err)
-			continue
-		}
-		if s, i := a.boardOf(); s != "" {
-			return s, fmt.Sprintf("%s#/Assemblies/%d/SerialNumber", d.Assembly, i)
-		}
-	}
-	for _, d := range chassis {
-		if d.isBoard() && !identity.IsPlaceholder(string(d.SerialNumber)) {
-			return string(d.SerialNumber), d.path + "#/SerialNumber"
-		}
-	}
-	return "", ""
-}
-
-// readMACs collects the host's addresses. They only ever confirm a machine, so
-// an interface that cannot be read is passed over.
-func (c *Client) readMACs(ctx context.Context, sys *systemDocument, id *Identity) {
-	if sys.Interfaces == "" {
-		return
-	}
-	members, err := c.members(ctx, string(sys.Interfaces))
-	if err != nil {
-		c.log.DebugContext(ctx, "skip the network interfaces", "reason", err)
-	}
-	for _, p := range members[:min(len(members), maxInterfaces)] {
-		var nic interfaceDocument
-		if _, err := c.fetch(ctx, request{method: http.MethodGet, path: p}, 2, &nic); err != nil {
-			c.log.DebugContext(ctx, "skip a network interface", "path", p, "reason", err)
-			if ctx.Err() != nil {
-				return
-			}
-			continue
-		}
-		for _, address := range []struct{ value, property string }{
-			{string(nic.Permanent), "PermanentMACAddress"}, {string(nic.MAC), "MACAddress"},
-		} {
-			mac := identity.NormalizeMAC(address.value)
-			if mac == "" || slices.Contains(id.Facts.MACs, mac) {
-				continue
-			}
-			id.Facts.MACs = append(id.Facts.MACs, mac)
-			id.Sources["mac "+mac] = p + "#/" + address.property + nic.note()
-		}
-	}
-}
-
-// note marks the USB link between host and BMC, which is no way to the network.
-func (n *interfaceDocument) note() string {
-	for _, s := range []text{n.Name, n.Description} {
-		if l := strings.ToLower(string(s)); strings.Contains(l, "usb") || strings.Contains(l, "host interface") || strings.Contains(l, "tomanager") {
-			return " (link between host and BMC)"
-		}
-	}
-	return ""
 }

@@ -200,6 +200,7 @@ func TestSystemIsChosen(t *testing.T) {
 		{name: "an unknown id", a: able("A", "S1"), b: able("B", "S2"), system: "C", kind: ErrNoSystem, says: "it has A, B"},
 		{name: "nothing tells them apart", a: able("A", "S1"), b: able("B", "S2"), kind: ErrAmbiguousSystem, says: "A (S1), B (S2); set bmc.system"},
 		{name: "expected is neither", a: able("A", "S1"), b: able("B", "S2"), expected: identity.Facts{Serial: "S9"}, kind: ErrAmbiguousSystem, says: "A (S1), B (S2)"},
+		{name: "the only able one is another machine", a: `{"Id":"A"}`, b: able("B", "S2"), expected: identity.Facts{Serial: "S9"}, kind: ErrAmbiguousSystem, says: "this is another machine"},
 		{name: "expected is shared", a: able("A", "S1"), b: able("B", "S1"), expected: identity.Facts{Serial: "S1"}, kind: ErrAmbiguousSystem, says: "A (S1), B (S1)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package bmc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 // change is one wish for the boot override.
 type change struct {
+	mode string // of the boot, for the words of an error
 	kept func(BootOverride) bool
 	// bodies to try in turn, given what the resource shows; full asks for all
 	// three properties first.
@@ -31,10 +31,14 @@ type attempt struct {
 	want change
 
 	resources []string // left to try; the first is the current one
+	// fresh are readings made for the plan, each good for one step: until
+	// something is written nothing changes them, ETags among it.
+	fresh     map[string]*systemDocument
 	full      bool
 	body      int
 	tag       int
-	star      bool // a precondition is demanded and there is no ETag
+	star      bool // a precondition is demanded beyond the forms of the ETag
+	needsMode bool // a body without the mode was refused for that
 	writes    int
 
 	last        error // the latest refusal
@@ -49,7 +53,12 @@ func (c *Client) changeBoot(ctx context.Context, wish func(*machine) change) (Bo
 	if err != nil {
 		return BootOverride{}, err
 	}
-	a := &attempt{c: c, m: m, want: wish(m)}
+	return c.changeFrom(ctx, m, sys, wish(m))
+}
+
+// changeFrom is changeBoot with the system as it was read a moment ago.
+func (c *Client) changeFrom(ctx context.Context, m *machine, sys *systemDocument, want change) (BootOverride, error) {
+	a := &attempt{c: c, m: m, want: want, fresh: map[string]*systemDocument{sys.path: sys}}
 	if err := a.plan(ctx, sys); err != nil {
 		return BootOverride{}, err
 	}
@@ -65,7 +74,7 @@ func (c *Client) changeBoot(ctx context.Context, wish func(*machine) change) (Bo
 func (a *attempt) failure() error {
 	switch {
 	case a.unkept:
-		return notKept(a.now, a.c.mode, a.modeRefused)
+		return notKept(a.now, a.want.mode, a.modeRefused)
 	case a.last == nil:
 		return fmt.Errorf("%w: %w", ErrOverrideRefused, errNothingToWrite)
 	}
@@ -75,17 +84,17 @@ func (a *attempt) failure() error {
 // plan orders the resources: the system, unless only its settings resource shows
 // a boot override; then the settings, then AMI's unannounced SD.
 func (a *attempt) plan(ctx context.Context, sys *systemDocument) error {
-	settings := string(sys.Settings.value.Object)
+	settings := sys.settings()
 	future := strings.TrimRight(sys.path, "/") + "/SD"
 	a.resources = []string{sys.path}
-	if settings != "" && !samePath(settings, sys.path) {
+	if settings != "" {
 		a.resources = append(a.resources, settings)
 	}
 	if !samePath(settings, future) {
 		a.resources = append(a.resources, future)
 	}
 	boot := sys.Boot.value
-	if len(boot.Targets) > 0 || settings == "" || samePath(settings, sys.path) {
+	if len(boot.Targets) > 0 || settings == "" {
 		return nil
 	}
 	pending, err := a.c.readSystem(ctx, settings, 2)
@@ -95,6 +104,7 @@ func (a *attempt) plan(ctx context.Context, sys *systemDocument) error {
 		}
 		return err
 	}
+	a.fresh[settings] = pending
 	later := pending.Boot.value
 	if len(later.Targets) > 0 || boot.Target == nil && later.Target != nil {
 		a.resources[0], a.resources[1] = settings, sys.path
@@ -108,7 +118,7 @@ func (a *attempt) plan(ctx context.Context, sys *systemDocument) error {
 // was refused, is in force after all (bmclib#465).
 func (a *attempt) step(ctx context.Context) (done bool, err error) {
 	path := a.resources[0]
-	res, err := a.c.readSystem(ctx, path, readTries)
+	res, err := a.read(ctx, path)
 	if absent(err) && path != a.m.path {
 		a.nextResource()
 		return false, nil
@@ -127,48 +137,81 @@ func (a *attempt) step(ctx context.Context) (done bool, err error) {
 		}
 	}
 	bodies := a.want.bodies(res.Boot.value, a.full)
-	if a.body >= len(bodies) {
+	body, tag, ok := a.next(res, bodies)
+	if !ok {
 		a.nextResource()
 		return false, nil
 	}
-	tags := tagForms(res.etag, a.star)
-	if a.tag >= len(tags) {
-		a.nextResource()
-		return false, nil
-	}
-	body := bodies[a.body]
 	a.writes++
+	a.fresh = nil
 	answer, err := a.c.write(ctx, request{
 		method: http.MethodPatch, path: path,
-		payload: map[string]bootBody{"Boot": body}, headers: tags[a.tag],
+		payload: map[string]bootBody{"Boot": body}, headers: tag,
 	})
+	if err == nil {
+		err = a.c.follow(ctx, answer)
+	}
 	if err != nil {
-		return false, a.react(ctx, err, body, len(tags[a.tag]) > 0)
+		return false, a.react(ctx, err, body, len(tag) > 0)
 	}
 	kept, err := a.readBack(ctx, path, answer.status == http.StatusAccepted)
 	if err != nil || kept {
 		return kept, err
 	}
 	a.unkept = true
-	if a.body+1 < len(bodies) && a.saysMore(body, bodies[a.body+1]) {
-		a.body++
-	} else {
-		a.nextResource()
+	for a.body++; a.body < len(bodies); a.body++ {
+		if a.saysMore(body, bodies[a.body]) {
+			return false, nil
+		}
 	}
+	a.nextResource()
 	return false, nil
+}
+
+// next gives the body and the header to send; ok is false when the resource has
+// no way left.
+func (a *attempt) next(res *systemDocument, bodies []bootBody) (body bootBody, tag map[string]string, ok bool) {
+	for a.needsMode && a.body < len(bodies) && bodies[a.body].Mode == "" {
+		a.body++
+	}
+	tags := tagForms(res.etag, a.star)
+	if a.tag >= len(tags) && !a.star { // the tag may have changed in between
+		a.tag, a.star = 0, true
+		tags = tagForms(res.etag, a.star)
+	}
+	if a.body >= len(bodies) || a.tag >= len(tags) {
+		return bootBody{}, nil, false
+	}
+	return bodies[a.body], tags[a.tag], true
+}
+
+// read gives a resource, without a request when the plan has just read it.
+func (a *attempt) read(ctx context.Context, path string) (*systemDocument, error) {
+	if res := a.fresh[path]; res != nil {
+		return res, nil
+	}
+	return a.c.readSystem(ctx, path, readTries)
 }
 
 // saysMore tells whether the next body may do what an accepted one did not. To
 // arm, one that says less would make a Supermicro fall back to Legacy.
 func (a *attempt) saysMore(sent, next bootBody) bool {
-	return sent.Enabled == enabledDisabled || sent.Mode == "" && next.Mode != "" && a.modeRefused == nil
+	return sent.Enabled == enabledDisabled || sent.Target != next.Target && next.Mode == sent.Mode ||
+		sent.Mode == "" && next.Mode != "" && a.modeRefused == nil
 }
 
 // tagForms are the If-Match headers to try in turn: as given, strong, bare and
 // none. BMCs send weak tags that they refuse, or want no quotes (gofish#275,
-// community.general#6434).
+// community.general#6434). With star none of these went through: the tag as it is
+// by now, and any.
 func tagForms(etag string, star bool) []map[string]string {
 	var out []map[string]string
+	if star {
+		if etag != "" {
+			out = append(out, map[string]string{"If-Match": etag})
+		}
+		return append(out, map[string]string{"If-Match": "*"})
+	}
 	seen := map[string]bool{}
 	bare := strings.TrimSuffix(strings.Trim(strings.TrimPrefix(etag, "W/"), `"`), "-gzip")
 	for _, form := range []string{etag, `"` + bare + `"`, bare} {
@@ -177,76 +220,7 @@ func tagForms(etag string, star bool) []map[string]string {
 			out = append(out, map[string]string{"If-Match": form})
 		}
 	}
-	if bare == "" && star {
-		out = append(out, map[string]string{"If-Match": "*"})
-	}
 	return append(out, nil)
-}
-
-// react decides what to try after a refusal; an error ends the change.
-func (a *attempt) react(ctx context.Context, err error, body bootBody, tagged bool) error {
-	a.last = err
-	r, ok := errors.AsType[*refusal](err)
-	switch {
-	case errors.Is(err, ErrUnauthorized), errors.Is(err, ErrLicence), errors.Is(err, ErrClosed), errors.Is(err, errCertificate):
-		return err
-	case ok && r.status == http.StatusForbidden: // the account may not; no other way will do
-		return fmt.Errorf("%w: %w", ErrOverrideRefused, err)
-	case !ok && !errors.Is(err, ErrUnreachable):
-		return a.interrupted(err)
-	case !ok: // no answer: the next step reads what became of it
-		return a.wait(ctx)
-	case r.status == http.StatusPreconditionRequired || r.says("PreconditionHeaderMissing", "PreconditionRequired"):
-		if tagged {
-			a.tag++
-		} else {
-			a.tag, a.star = 0, true
-		}
-	case r.status == http.StatusPreconditionFailed || r.says("PreconditionFailed"):
-		a.tag++
-	case r.says("UnableToModifyDuringSystemPOST"), r.busy():
-		a.writes-- // bounded by the operation's time
-		return a.wait(ctx)
-	case r.status >= 500 && r.status != http.StatusNotImplemented:
-		return a.wait(ctx)
-	case r.says("OperationSupportedInFutureStateURI"):
-		a.nextResource()
-		a.full = true
-	case body.Mode != "":
-		a.modeRefused = err
-		a.body++
-	case r.says("PropertyNotWritable"), r.status == http.StatusMethodNotAllowed, r.status == http.StatusNotFound:
-		a.nextResource()
-	default:
-		a.body++
-	}
-	return nil
-}
-
-// busy tells that the same request may be taken a little later.
-func (r *refusal) busy() bool {
-	return r.status == http.StatusServiceUnavailable || r.status == http.StatusConflict ||
-		r.status == http.StatusTooManyRequests || r.says(notReady...) || r.says("InvalidOperationForSystemState", "ResourceInUse")
-}
-
-func (a *attempt) wait(ctx context.Context) error {
-	if err := sleep(ctx, a.c.cfg.Timeouts.Poll); err != nil {
-		return a.interrupted(err)
-	}
-	return nil
-}
-
-// interrupted says that the change was given up in the middle, and why.
-func (a *attempt) interrupted(err error) error {
-	switch {
-	case a.writes == 0 && a.last == nil:
-		return err
-	case a.last == nil:
-		return fmt.Errorf("it was sent, but could not be read back and may be in force: %w", err)
-	case errors.Is(err, errGaveUp):
-		return fmt.Errorf("%w: %w; last: %w", ErrOverrideRefused, err, a.last)
-	}
-	return fmt.Errorf("%w; last: %w; the override may be in force", err, a.last)
 }
 
 func (a *attempt) nextResource() {

@@ -227,7 +227,7 @@ func TestRefusedPowerSaysWhatIsOffered(t *testing.T) {
 // powerman#154: PoweringOn, and Off again.
 func TestMachineThatFallsBackIsSwitchedOnAgain(t *testing.T) {
 	t.Parallel()
-	s := service(t, redfishtest.Config{Profile: redfishtest.Generic(), PowerLag: 30 * time.Millisecond})
+	s := service(t, redfishtest.Config{Profile: redfishtest.Generic(), PowerLag: time.Second})
 	s.Inject(redfishtest.Fault{Method: "POST", Path: "/redfish/v1/Systems/**", Times: 1, Action: redfishtest.FallBack()})
 	cfg := configFor(t, s)
 	cfg.Timeouts.Power = time.Hour // so that it is not asked again for want of a reaction

@@ -12,8 +12,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/stmcginnis/gofish/schemas"
@@ -71,11 +69,19 @@ func (c *Client) fetch(ctx context.Context, r request, tries int, into any) (str
 		if try >= tries || !transient(err) || neverConnected(err) && !c.connected.Load() {
 			return "", err
 		}
-		c.log.DebugContext(ctx, "read again", "path", r.path, "try", try, "reason", c.scrub(err.Error()))
-		if wait := c.pause(ctx, try); wait != nil {
+		c.log.DebugContext(ctx, "read again", "path", r.path, "try", try, "reason", c.secrets.scrub(err.Error()))
+		if wait := c.pauseFor(ctx, try, err); wait != nil {
 			return "", fmt.Errorf("%w (last: %w)", wait, err)
 		}
 	}
+}
+
+// pauseFor is pause, or longer when the BMC said for how long (Retry-After).
+func (c *Client) pauseFor(ctx context.Context, try int, err error) error {
+	if r, ok := errors.AsType[*refusal](err); ok && r.after > 0 {
+		return sleep(ctx, r.after)
+	}
+	return c.pause(ctx, try)
 }
 
 // badDocument is a success without a usable body: some BMCs answer 200 and
@@ -102,7 +108,7 @@ func transient(err error) bool {
 	if _, ok := errors.AsType[*badDocument](err); ok {
 		return true
 	}
-	return errors.Is(err, ErrUnreachable) && !errors.Is(err, errCertificate) && !errors.Is(err, errBodyTooLarge)
+	return errors.Is(err, ErrUnreachable) && !untrustworthy(err) && !errors.Is(err, errBodyTooLarge)
 }
 
 // neverConnected tells that not even a TCP connection came about.
@@ -193,7 +199,7 @@ func (c *Client) once(ctx context.Context, r request) (answer, error) {
 
 	var body io.ReadSeeker
 	if r.payload != nil {
-		b, err := json.Marshal(r.payload)
+		b, err := marshal(r.payload)
 		if err != nil {
 			return answer{}, fmt.Errorf("marshal the body of %s %s: %w", r.method, r.path, err)
 		}
@@ -216,6 +222,16 @@ func (c *Client) once(ctx context.Context, r request) (answer, error) {
 	return answer{}, unreachable(outer, err)
 }
 
+// marshal keeps characters as they are: not every BMC knows the escapes that
+// encoding/json makes of "&" in a URI.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
 // errStale: a kept connection broke before an answer came. iLOs reset
 // connections that are used again (NVIDIA libredfish).
 var errStale = errors.New("the BMC closed the connection")
@@ -229,8 +245,8 @@ func (c *Client) headers(r request) map[string]string {
 	case r.auth == authBasic || r.auth == authCurrent && c.basic:
 		h["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(c.cfg.Username+":"+c.cfg.Password))
 	case r.auth == authCurrent:
-		if token := c.token.Load().(string); token != "" {
-			h["X-Auth-Token"] = token
+		if c.token != "" {
+			h["X-Auth-Token"] = c.token
 		}
 	}
 	return h
@@ -239,15 +255,11 @@ func (c *Client) headers(r request) map[string]string {
 // record logs one exchange: never headers or bodies (I9), and of a session's
 // address only the collection, since some BMCs make the token part of it.
 func (c *Client) record(ctx context.Context, r request, rec recording, took time.Duration, err error) {
-	p := r.path
-	if strings.Contains(strings.ToLower(p), "/sessions/") {
-		p = path.Dir(strings.TrimRight(p, "/")) + "/…"
-	}
-	attrs := []slog.Attr{slog.String("method", r.method), slog.String("path", p), slog.Duration("took", took)}
+	attrs := []slog.Attr{slog.String("method", r.method), slog.String("path", safePath(r.path)), slog.Duration("took", took)}
 	if rec.done {
 		attrs = append(attrs, slog.Int("status", rec.answer.status))
 	} else if err != nil {
-		attrs = append(attrs, slog.String("error", c.scrub(err.Error())))
+		attrs = append(attrs, slog.String("error", safePath(c.secrets.scrub(err.Error()))))
 	}
 	c.log.LogAttrs(ctx, slog.LevelDebug, "redfish", attrs...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 )
 
 const serviceRoot = "/redfish/v1/" // the form without the slash is 404 or 301 on some BMCs
@@ -19,11 +18,7 @@ func (c *Client) connect(ctx context.Context) error {
 		return err
 	}
 	c.connected.Store(true)
-	c.sessions = string(c.root.Links.value.Sessions)
-	if c.sessions == "" && c.root.SessionService != "" {
-		// Some roots lack the link to the sessions themselves (sushy bug 1754514).
-		c.sessions = strings.TrimRight(string(c.root.SessionService), "/") + "/Sessions"
-	}
+	c.sessions = c.root.sessions()
 	if err := c.firstLogin(ctx); err != nil {
 		return err
 	}
@@ -130,7 +125,8 @@ func (c *Client) adopt(ctx context.Context, a answer) error {
 		session = string(body.ID)
 	}
 	c.session, c.proven, c.basic = session, false, false
-	c.token.Store(token)
+	c.token = token
+	c.secrets.learn(token)
 	if token == "" {
 		// A session without its token is of no use, and open all the same.
 		c.useBasic(ctx, "the BMC gave no session token")
@@ -144,7 +140,7 @@ func (c *Client) adopt(ctx context.Context, a answer) error {
 
 func (c *Client) useBasic(ctx context.Context, why string) {
 	c.basic = true
-	c.token.Store("")
+	c.token = ""
 	c.log.DebugContext(ctx, "use Basic authentication", "reason", why)
 }
 
@@ -202,7 +198,7 @@ func (c *Client) logout(ctx context.Context) error {
 			last = err
 		case a.ok(), a.status == http.StatusNotFound, a.status == http.StatusUnauthorized, a.status == http.StatusGone:
 			c.session = ""
-			c.token.Store("")
+			c.token = ""
 			return nil
 		default:
 			last = fmt.Errorf("the session's deletion answered HTTP %d", a.status)

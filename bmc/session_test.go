@@ -1,7 +1,6 @@
 package bmc
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -250,36 +249,6 @@ func TestOddSessionServices(t *testing.T) {
 				t.Errorf("%d log-ins, want %d", n, tt.posts)
 			}
 		})
-	}
-}
-
-// Whenever the caller's context ends, no session stays open and no reset goes
-// out unseen. start checks the sessions.
-func TestCancelAtEveryRequestLeavesNoSession(t *testing.T) {
-	t.Parallel()
-	for n := range 14 {
-		s := start(t, hardware(redfishtest.Supermicro()))
-		ctx, cancel := context.WithCancel(t.Context())
-		s.Inject(redfishtest.Fault{Skip: n, Times: 1, Action: redfishtest.Call(func(*redfishtest.Service) { cancel() })})
-		c, err := Dial(ctx, configFor(t, s))
-		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("cancelled at request %d: %v", n, err)
-			}
-			cancel()
-			continue
-		}
-		_, err = c.ArmNetworkBoot(ctx)
-		if err == nil {
-			err = c.PowerCycle(ctx)
-		}
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled at request %d: %v", n, err)
-		}
-		if err := c.Close(ctx); err != nil {
-			t.Errorf("cancelled at request %d: close: %v", n, err)
-		}
-		cancel()
 	}
 }
 

@@ -171,7 +171,14 @@ func (c *Client) decide(ctx context.Context, systems []*systemDocument, total in
 	}
 	able := bootable(systems)
 	if len(able) == 1 {
-		return able[0], nil
+		why, err := c.contradicts(ctx, able[0])
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			return able[0], nil
+		}
+		reason = why
 	}
 	var list []string
 	for _, s := range systems {
@@ -185,6 +192,23 @@ func (c *Client) decide(ctx context.Context, systems []*systemDocument, total in
 		err = fmt.Errorf("%w; %s", err, reason)
 	}
 	return nil, err
+}
+
+// contradicts says why the only system that could be meant is not the expected
+// one. Where several systems answer at one address, another machine is as likely
+// as a mistake in the inventory, so nothing is chosen (I1).
+func (c *Client) contradicts(ctx context.Context, s *systemDocument) (string, error) {
+	if !known(c.cfg.Expected) {
+		return "", nil
+	}
+	id, err := c.describe(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	if key, agrees, why := identity.Compare([]identity.Facts{c.cfg.Expected}, id.Facts); key != "" && !agrees {
+		return why, nil
+	}
+	return "", nil
 }
 
 func known(f identity.Facts) bool {

@@ -1,9 +1,8 @@
 package bmc
 
 import (
+	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 )
@@ -24,7 +22,7 @@ var errBodyTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20
 
 // newHTTPClient gives one BMC its own HTTP client: trust, connections and
 // redirects are never shared with another one.
-func newHTTPClient(endpoint *url.URL, cfg Config) (*http.Client, error) {
+func newHTTPClient(endpoint *url.URL, cfg Config, known *secrets) (*http.Client, error) {
 	trust, err := tlsConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -42,32 +40,14 @@ func newHTTPClient(endpoint *url.URL, cfg Config) (*http.Client, error) {
 		// Some BMCs answer compressed documents with an ETag that they refuse later (gofish#511).
 		DisableCompression: true,
 	}
+	g := &guard{next: transport, host: endpoint.Hostname()}
+	if cfg.Trace != nil {
+		g.trace = &tracer{out: cfg.Trace, secrets: known}
+	}
 	return &http.Client{
-		Transport:     &guard{next: transport, host: endpoint.Hostname()},
+		Transport:     g,
 		CheckRedirect: checkRedirect,
 	}, nil
-}
-
-func tlsConfig(cfg Config) (*tls.Config, error) {
-	out := &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		// BMCs sign their own certificates; whoever says so in the inventory means this one only.
-		InsecureSkipVerify: cfg.Insecure,
-		// Without post-quantum key shares, whose size upsets old TLS stacks.
-		CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521},
-	}
-	if cfg.CAFile == "" {
-		return out, nil
-	}
-	pem, err := os.ReadFile(cfg.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("read bmc.caFile: %w; correct the path or remove it", err)
-	}
-	out.RootCAs = x509.NewCertPool()
-	if !out.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("bmc.caFile %s holds no PEM certificate; give it the authority's certificate", cfg.CAFile)
-	}
-	return out, nil
 }
 
 // checkRedirect follows reads on the same host. A redirected write is left
@@ -105,8 +85,9 @@ type offlineKey struct{}
 // guard is the last step before the network: it keeps credentials on the BMC's
 // own host, caps bodies and records answers.
 type guard struct {
-	next http.RoundTripper
-	host string
+	next  http.RoundTripper
+	host  string
+	trace *tracer // nil: none is wanted
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -118,15 +99,20 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("refused to send a request for BMC %s to %s", g.host, req.URL.Hostname())
 	}
 	rec, _ := req.Context().Value(recordingKey{}).(*recording)
-	if rec != nil {
-		*rec = recording{}
+	if rec == nil {
+		rec = &recording{}
 	}
+	*rec = recording{}
+	start := time.Now()
+	resp, err := g.send(req, rec)
+	g.trace.write(req, start, *rec, err)
+	return resp, err
+}
+
+// send makes one exchange and keeps its answer, which a redirect replaces.
+func (g *guard) send(req *http.Request, rec *recording) (*http.Response, error) {
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) {
-			if rec != nil {
-				rec.reused = i.Reused
-			}
-		},
+		GotConn: func(i httptrace.GotConnInfo) { rec.reused = i.Reused },
 	}))
 	resp, err := g.next.RoundTrip(req)
 	if err != nil {
@@ -140,10 +126,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if len(body) > maxBody {
 		return nil, errBodyTooLarge
 	}
-	if rec != nil {
-		*rec = recording{done: true, answer: answer{status: resp.StatusCode, header: resp.Header, body: body}}
-	}
-	resp.Body = io.NopCloser(strings.NewReader(string(body)))
+	*rec = recording{done: true, answer: answer{status: resp.StatusCode, header: resp.Header, body: body}}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
 

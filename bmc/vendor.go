@@ -1,6 +1,7 @@
 package bmc
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,16 +18,34 @@ type vendor struct {
 	// serial, board and chassis are where the three serials are, best first.
 	// Standard properties follow for serial and chassis.
 	serial, board, chassis []source
+	// boards is a collection with the board's serial, for makers that have one.
+	boards boardCollection
+	// boardBox are names of chassis that are the board and link no system.
+	boardBox []string
+	// adapters are the links to collections of network adapters beside those of
+	// the chassis.
+	adapters []source
 	// mode says when a boot override has to name the boot mode.
 	mode modeHabit
 	// kept are values, besides Pxe, that reading back shows for a kept override.
 	kept []string
+	// drives are beginnings of the names of the virtual drives that take images
+	// from the network, where a BMC has others too.
+	drives []string
 }
 
 // source is a property of the system or of its chassis.
 type source struct {
 	in   place
 	keys []string
+	form *regexp.Regexp // what the value must look like; nil is anything
+}
+
+// boardCollection is where a maker lists the boards of a chassis.
+type boardCollection struct {
+	links  []source // to the collection, best first
+	path   string   // below the chassis, where no link is shown
+	member string   // the last part of the mainboard's path, in any case
 }
 
 type place int
@@ -48,7 +67,7 @@ const (
 )
 
 func vendors() []vendor {
-	return []vendor{supermicro(), dell(), hpe(), lenovo(), nvidia(), ami()}
+	return []vendor{supermicro(), dell(), hpe(), lenovo(), xfusion(), huawei(), cisco(), nvidia(), ami(), openbmc()}
 }
 
 // detect finds the vendor: the machine's maker decides before the firmware's,

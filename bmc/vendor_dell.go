@@ -11,13 +11,13 @@ func dell() vendor {
 		makers: []string{"dell"},
 		oem:    []string{"Dell"},
 		serial: []source{
-			{inSystem, []string{"SKU"}},
-			{inSystem, append(system[:3:3], "NodeID")},
+			{in: inSystem, keys: []string{"SKU"}},
+			{in: inSystem, keys: append(system[:3:3], "NodeID")},
 		},
-		board: []source{{inSystem, []string{"SerialNumber"}}},
+		board: []source{{in: inSystem, keys: []string{"SerialNumber"}}},
 		chassis: []source{
-			{inSystem, append(system[:3:3], "ChassisServiceTag")},
-			{inSystem, []string{"SKU"}},
+			{in: inSystem, keys: append(system[:3:3], "ChassisServiceTag")},
+			{in: inSystem, keys: []string{"SKU"}},
 		},
 		mode: modeWhenDifferent,
 	}

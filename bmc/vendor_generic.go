@@ -1,29 +1,14 @@
 package bmc
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/talos-provision/provision/inventory/identity"
 )
-
-// nvidia: GB200, GH200 and DGX systems; serials are standard properties and
-// Assembly entries.
-func nvidia() vendor {
-	return vendor{name: "NVIDIA", makers: []string{"nvidia"}, oem: []string{"Nvidia"}}
-}
-
-// ami: MegaRAC firmware as Gigabyte, ASRock Rack and others ship it wants all
-// three properties of an override at a time (ironic's
-// VENDORS_REQUIRING_FULL_BOOT_REQUEST; community.general#11542).
-func ami() vendor {
-	return vendor{
-		name:   "AMI",
-		makers: []string{"ami", "american megatrends", "gigabyte", "giga computing", "asrock"},
-		oem:    []string{"Ami"},
-		mode:   modeAlways,
-	}
-}
 
 // boardName is how makers call the entry of the motherboard in an Assembly:
 // Dell "SystemPlanar", OpenBMC "… Board FRU Assembly0".
@@ -69,9 +54,34 @@ func find(sources []source, system *systemDocument, chassis []*chassisDocument) 
 			documents = chassis
 		}
 		for _, d := range documents {
-			if v := lookup(d.raw, s.keys...); !identity.IsPlaceholder(v) {
+			v := lookup(d.raw, s.keys...)
+			if !identity.IsPlaceholder(v) && (s.form == nil || s.form.MatchString(v)) {
 				return v, d.path + "#/" + strings.Join(s.keys, "/")
 			}
+		}
+	}
+	return "", ""
+}
+
+// genericBoard looks for the motherboard's serial in the places that the
+// standard gives: Assembly entries, then chassis that are boards.
+func (c *Client) genericBoard(ctx context.Context, _ vendor, chassis []*chassisDocument) (serial, where string) {
+	for _, d := range chassis {
+		if d.Assembly == "" {
+			continue
+		}
+		var a assemblyDocument
+		if _, err := c.fetch(ctx, request{method: http.MethodGet, path: string(d.Assembly)}, 2, &a); err != nil {
+			c.log.DebugContext(ctx, "skip an assembly", "path", string(d.Assembly), "reason", err)
+			continue
+		}
+		if s, i := a.boardOf(); s != "" {
+			return s, fmt.Sprintf("%s#/Assemblies/%d/SerialNumber", d.Assembly, i)
+		}
+	}
+	for _, d := range chassis {
+		if d.isBoard() && !identity.IsPlaceholder(string(d.SerialNumber)) {
+			return string(d.SerialNumber), d.path + "#/SerialNumber"
 		}
 	}
 	return "", ""

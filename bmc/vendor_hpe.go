@@ -9,8 +9,12 @@ func hpe() vendor {
 		makers: []string{"hpe", "hewlett"},
 		oem:    []string{"Hpe", "Hp"},
 		board: []source{
-			{inSystem, []string{"Oem", "Hpe", "PCASerialNumber"}},
-			{inSystem, []string{"Oem", "Hp", "PCASerialNumber"}},
+			{in: inSystem, keys: []string{"Oem", "Hpe", "PCASerialNumber"}},
+			{in: inSystem, keys: []string{"Oem", "Hp", "PCASerialNumber"}},
+		},
+		adapters: []source{
+			{in: inSystem, keys: []string{"Oem", "Hpe", "Links", "NetworkAdapters", "@odata.id"}},
+			{in: inSystem, keys: []string{"Oem", "Hp", "links", "NetworkAdapters", "href"}},
 		},
 		mode: modeWhenDifferent,
 	}

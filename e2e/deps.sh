@@ -1,18 +1,24 @@
 #!/bin/sh
 # Brings what the end-to-end tests need beside Go: QEMU and its firmware, iPXE
-# binaries to serve, and a Linux kernel for the guest. Safe to run again: it
-# looks first and leaves at once when nothing lacks.
+# binaries to serve, a Linux kernel for the guest, and DHCP and TFTP programs to
+# test against. Safe to run again: it looks first and leaves at once when nothing
+# lacks.
 #
-# Debian packages are installed (as root). iPXE and the kernel are only
-# unpacked into a cache folder, and the system's apt sources stay as they are:
+# Debian packages are installed (as root); none of them brings a service that
+# would start. The rest is only unpacked into a cache folder, and the system's
+# apt sources and architectures stay as they are:
 #
-#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/ipxe/    iPXE binaries
-#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/kernel/  kernel and modules
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/ipxe/          iPXE binaries
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/kernel/        kernel and modules
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/kernel-arm64/  the same for arm64
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/dhcrelay/      ISC's DHCP relay
 set -eu
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision
 IPXE=$CACHE/ipxe
 KERNEL=$CACHE/kernel
+KERNEL_ARM64=$CACHE/kernel-arm64
+DHCRELAY=$CACHE/dhcrelay
 
 # The iPXE of Debian 13: older builds know neither autoexec.ipxe nor arm64.
 IPXE_SUITE=trixie
@@ -33,7 +39,12 @@ mtools mcopy
 xz-utils xz
 udhcpc udhcpc
 isc-dhcp-client dhclient
-curl curl'
+curl curl
+dnsmasq-base dnsmasq
+kea-admin perfdhcp
+tftp-hpa tftp
+qemu-system-arm qemu-system-aarch64
+qemu-efi-aarch64 /usr/share/AAVMF/AAVMF_CODE*.fd'
 
 PATH=$PATH:/usr/sbin:/sbin
 export PATH LC_ALL=C DEBIAN_FRONTEND=noninteractive
@@ -62,14 +73,19 @@ ipxe_good() {
 	[ -d "$IPXE" ] && (cd "$IPXE" && printf '%s\n' "$IPXE_SUMS" | sha256sum --check --status 2>/dev/null)
 }
 
+# kernel_good DIR
 kernel_good() {
-	present "$KERNEL/boot/vmlinuz-*" || return 1
-	present "$KERNEL/lib/modules/*/kernel" || present "$KERNEL/usr/lib/modules/*/kernel"
+	present "$1/boot/vmlinuz-*" || return 1
+	present "$1/lib/modules/*/kernel" || present "$1/usr/lib/modules/*/kernel"
+}
+
+unpacked_good() {
+	ipxe_good && kernel_good "$KERNEL" && kernel_good "$KERNEL_ARM64" && present "$DHCRELAY/usr/sbin/dhcrelay"
 }
 
 report() {
 	say "iPXE binaries: $IPXE"
-	for f in "$KERNEL"/boot/vmlinuz-*; do say "guest kernel: $f"; done
+	for f in "$KERNEL"/boot/vmlinuz-* "$KERNEL_ARM64"/boot/vmlinuz-*; do say "guest kernel: $f"; done
 	say "everything is here"
 }
 
@@ -113,20 +129,32 @@ mirror() {
 		done
 }
 
-# fetch_ipxe downloads with apt directories of its own, so that the newer suite
-# never reaches the machine's sources.
-fetch_ipxe() {
-	need_debian "iPXE binaries in $IPXE"
+# elsewhere SUITE ARCHITECTURE makes the folder $work with apt directories of its
+# own, so that neither a newer suite nor another architecture reaches the
+# machine's own settings, and apt_elsewhere works with them.
+elsewhere() {
 	found=$(mirror)
-	[ -n "$found" ] || fail "no Debian archive found in the apt sources of this machine: put the files of the Debian $IPXE_SUITE package 'ipxe' into $IPXE"
+	[ -n "$found" ] || return 1
 	work=$(mktemp -d "$CACHE/fetch.XXXXXX")
 	mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
-	printf 'deb [signed-by=%s] %s %s main\n' "${found#* }" "${found%% *}" "$IPXE_SUITE" >"$work/list"
+	printf 'deb [signed-by=%s] %s %s main\n' "${found#* }" "${found%% *}" "$1" >"$work/list"
+	architecture=$2
+}
+
+apt_elsewhere() {
+	tool=$1
+	shift
 	# Downloading as this user: the _apt user cannot read a private cache folder.
-	set -- -qq -oDir::Etc::sourcelist="$work/list" -oDir::Etc::sourceparts=/dev/null \
-		-oDir::State::Lists="$work/lists" -oDir::Cache="$work/cache" -oDir::State::status=/dev/null -oAPT::Sandbox::User="$(id -un)"
+	"$tool" -qq -oAPT::Architecture="$architecture" -oAPT::Architectures::="$architecture" \
+		-oDir::Etc::sourcelist="$work/list" -oDir::Etc::sourceparts=/dev/null -oDir::State::Lists="$work/lists" \
+		-oDir::Cache="$work/cache" -oDir::State::status=/dev/null -oAPT::Sandbox::User="$(id -un)" "$@"
+}
+
+fetch_ipxe() {
+	need_debian "iPXE binaries in $IPXE"
+	elsewhere "$IPXE_SUITE" "$(dpkg --print-architecture)" || fail "no Debian archive found in the apt sources of this machine: put the files of the Debian $IPXE_SUITE package 'ipxe' into $IPXE"
 	say "downloading iPXE ($IPXE_SUITE)"
-	(cd "$work" && apt-get "$@" update && apt-get "$@" download ipxe >&2 && dpkg -x ipxe_*.deb unpacked) ||
+	(cd "$work" && apt_elsewhere apt-get update && apt_elsewhere apt-get download ipxe >&2 && dpkg -x ipxe_*.deb unpacked) ||
 		fail "cannot download the package ipxe of $IPXE_SUITE: check the network; on an old Debian, install a newer debian-archive-keyring"
 	rm -rf "$IPXE"
 	mv "$work/unpacked/usr/lib/ipxe" "$IPXE"
@@ -153,12 +181,41 @@ fetch_kernel() {
 	rm -rf "$KERNEL"
 	mv "$work/unpacked" "$KERNEL"
 	rm -rf "$work"
-	kernel_good || fail "$package holds no kernel or modules where they are expected: look into $KERNEL"
+	kernel_good "$KERNEL" || fail "$package holds no kernel or modules where they are expected: look into $KERNEL"
+}
+
+# fetch_kernel_arm64 is the same for the 64-bit ARM guest.
+fetch_kernel_arm64() {
+	need_debian "a guest kernel for arm64 in $KERNEL_ARM64"
+	elsewhere "$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")" arm64 || fail "no Debian archive found in the apt sources of this machine: unpack a linux-image-cloud-arm64 kernel into $KERNEL_ARM64 with dpkg -x"
+	say "downloading a kernel for arm64"
+	(
+		cd "$work" && apt_elsewhere apt-get update &&
+			package=$(apt_elsewhere apt-cache depends linux-image-cloud-arm64 | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1) &&
+			apt_elsewhere apt-get download "$package" >&2 && dpkg -x linux-image-*.deb unpacked
+	) || fail "cannot download a kernel for arm64: check the network and the space in $CACHE"
+	rm -rf "$KERNEL_ARM64"
+	mv "$work/unpacked" "$KERNEL_ARM64"
+	rm -rf "$work"
+	kernel_good "$KERNEL_ARM64" || fail "the kernel package for arm64 holds no kernel or modules where they are expected: look into $KERNEL_ARM64"
+}
+
+# fetch_dhcrelay unpacks only: the package would start a service.
+fetch_dhcrelay() {
+	need_debian "dhcrelay in $DHCRELAY"
+	work=$(mktemp -d "$CACHE/fetch.XXXXXX")
+	download="apt-get -qq -oAPT::Sandbox::User=$(id -un) download isc-dhcp-relay"
+	say "downloading isc-dhcp-relay"
+	(cd "$work" && { $download >&2 || { refresh && $download >&2; } } && dpkg -x isc-dhcp-relay_*.deb unpacked) ||
+		fail "cannot download the package isc-dhcp-relay: check the network"
+	rm -rf "$DHCRELAY"
+	mv "$work/unpacked" "$DHCRELAY"
+	rm -rf "$work"
 }
 
 main() {
 	lacking=$(lacking_packages)
-	if [ -z "$lacking" ] && ipxe_good && kernel_good; then
+	if [ -z "$lacking" ] && unpacked_good; then
 		report
 		return
 	fi
@@ -172,7 +229,9 @@ main() {
 	lacking=$(lacking_packages)
 	[ -z "$lacking" ] || fail "installed, but not where the tests look: $lacking. Correct the list PACKAGES in $0 for this release"
 	ipxe_good || fetch_ipxe
-	kernel_good || fetch_kernel
+	kernel_good "$KERNEL" || fetch_kernel
+	kernel_good "$KERNEL_ARM64" || fetch_kernel_arm64
+	present "$DHCRELAY/usr/sbin/dhcrelay" || fetch_dhcrelay
 	report
 }
 

@@ -189,7 +189,7 @@ func (s *site) write(name, text string) string {
 func (s *site) defaultsYAML() string {
 	return fmt.Sprintf(`schematicID: %s
 talosVersion: %s
-kernelArgs: talos.platform=metal console=ttyS0 slab_nomerge pti=on net.ifnames=0 panic=0
+kernelArgs: talos.platform=metal console=ttyS0 slab_nomerge pti=on net.ifnames=0 panic=0 no_timer_check
 dns0: 1.1.1.1
 dns1: 8.8.8.8
 ntp: 10.98.0.1

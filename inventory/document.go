@@ -46,9 +46,9 @@ func content0(document *yaml.Node) *yaml.Node {
 	return document.Content[0]
 }
 
-// at makes an error finding at a YAML node.
-func at(node *yaml.Node, field, message, hint string) Finding {
-	return Finding{Line: node.Line, Column: node.Column, Field: field, Message: message, Hint: hint}
+// at makes a finding at a YAML node.
+func at(node *yaml.Node, rule Rule, field, message, hint string) Finding {
+	return Finding{Rule: rule, Line: node.Line, Column: node.Column, Field: field, Message: message, Hint: hint}
 }
 
 // resolve follows an alias. One level is enough: an alias cannot name an alias.
@@ -115,6 +115,7 @@ func syntaxFinding(err error) Finding {
 		line++
 	}
 	return Finding{
+		Rule:    RuleSyntax,
 		Line:    max(line, 1),
 		Message: "the file is not valid YAML: " + message,
 		Hint:    "correct this line or the one above it; indent with spaces, not tabs",

@@ -7,16 +7,20 @@ const (
 	text    kind = iota // any scalar, kept as written
 	flag                // true or false
 	list                // of scalars
+	words               // a list of scalars, or one scalar that white space splits
 	section             // a mapping with fields of its own
 	free                // a mapping of any keys to scalars
 )
 
 // field is one key of the inventory.
 type field struct {
-	path  string // "serial", "bmc.address"
-	kind  kind
-	check check              // for each scalar of a text or list; nil accepts all
-	set   func(*Node, value) // nil for a section
+	path    string // "serial", "bmc.address"
+	kind    kind
+	format  format                  // of each scalar of a text or list
+	whole   func([]string) *problem // of all words together
+	doc     string                  // for people, one sentence or two
+	example string                  // YAML of the value
+	set     func(*Node, value)      // nil for a section
 }
 
 // value is what a leaf holds, according to its field's kind.
@@ -26,38 +30,138 @@ type value struct {
 	list []string
 }
 
-// fields is the whole vocabulary of an inventory file. To add a field, add a
-// line here and to Node.
+// fields is the whole vocabulary of an inventory file. To add a field, add an
+// entry here and to Node; schema and documentation follow from it.
 var fields = []field{
-	{path: "arch", check: oneOf("amd64", "arm64"), set: func(n *Node, v value) { n.Arch = v.text }},
-	{path: "bmc", kind: section},
-	{path: "bmc.address", check: checkBMCAddress, set: func(n *Node, v value) { n.BMC.Address = v.text }},
-	{path: "bmc.bootMode", check: oneOf("uefi", "legacy"), set: func(n *Node, v value) { n.BMC.BootMode = v.text }},
-	{path: "bmc.caFile", set: func(n *Node, v value) { n.BMC.CAFile = v.text }},
-	{path: "bmc.insecure", kind: flag, set: func(n *Node, v value) { n.BMC.Insecure = v.flag }},
-	{path: "bmc.passwordEnv", check: checkPasswordEnv, set: func(n *Node, v value) { n.BMC.PasswordEnv = v.text }},
-	{path: "bmc.passwordFile", set: func(n *Node, v value) { n.BMC.PasswordFile = v.text }},
-	{path: "bmc.system", set: func(n *Node, v value) { n.BMC.System = v.text }},
-	{path: "bmc.username", set: func(n *Node, v value) { n.BMC.Username = v.text }},
-	{path: "boardSerial", check: checkSerial, set: func(n *Node, v value) { n.BoardSerial = v.text }},
-	{path: "cluster", check: checkCluster, set: func(n *Node, v value) { n.Cluster = v.text }},
-	{path: "dns0", check: checkIP, set: func(n *Node, v value) { n.DNS0 = v.text }},
-	{path: "dns1", check: checkIP, set: func(n *Node, v value) { n.DNS1 = v.text }},
-	{path: "gateway", check: checkIP, set: func(n *Node, v value) { n.Gateway = v.text }},
-	{path: "install", kind: flag, set: func(n *Node, v value) { n.Install = v.flag }},
-	{path: "interface", check: checkInterface, set: func(n *Node, v value) { n.Interface = v.text }},
-	{path: "ip", check: checkIP, set: func(n *Node, v value) { n.IP = v.text }},
-	{path: "kernelArgs", check: checkKernelArgs, set: func(n *Node, v value) { n.KernelArgs = v.text }},
-	{path: "labels", kind: free},
-	{path: "mac", check: checkMAC, set: func(n *Node, v value) { n.MACs = append(n.MACs, v.text) }},
-	{path: "macs", kind: list, check: checkMAC, set: func(n *Node, v value) { n.MACs = append(n.MACs, v.list...) }},
-	{path: "netmask", check: checkNetmask, set: func(n *Node, v value) { n.Netmask = v.text }},
-	{path: "ntp", check: checkHost, set: func(n *Node, v value) { n.NTP = v.text }},
-	{path: "schematicID", check: checkSchematic, set: func(n *Node, v value) { n.SchematicID = v.text }},
-	{path: "serial", check: checkSerial, set: func(n *Node, v value) { n.Serial = v.text }},
-	{path: "talosVersion", check: checkTalosVersion, set: func(n *Node, v value) { n.TalosVersion = v.text }},
-	{path: "uuid", check: checkUUID, set: func(n *Node, v value) { n.UUID = v.text }},
-	{path: "vlan", check: checkVLAN, set: func(n *Node, v value) { n.VLAN = v.text }},
+	{
+		path: "arch", format: archFormat, example: "arm64", set: func(n *Node, v value) { n.Arch = v.text },
+		doc: "CPU architecture of the machine, amd64 (default) or arm64.",
+	},
+	{path: "bmc", kind: section, example: "{address: 10.99.0.11, username: provisioner, passwordEnv: BMC_PASSWORD}", doc: "How the machine's BMC is reached."},
+	{
+		path: "bmc.address", format: bmcFormat, example: "10.99.0.11", set: func(n *Node, v value) { n.BMC.Address = v.text },
+		doc: "Host, host:port or https URL of the BMC. With it a node needs no serial: its identity is learnt from the BMC.",
+	},
+	{
+		path: "bmc.boot", format: bootFormat, example: "uefi-http", set: func(n *Node, v value) { n.BMC.Boot = v.text },
+		doc: "How the machine is told to boot: pxe (default), uefi-http or virtual-media.",
+	},
+	{
+		path: "bmc.bootMode", format: bootModeFormat, example: "legacy", set: func(n *Node, v value) { n.BMC.BootMode = v.text },
+		doc: "Firmware mode of the boot from the network, uefi (default) or legacy.",
+	},
+	{
+		path: "bmc.caFile", example: "/etc/provision/bmc-ca.pem", set: func(n *Node, v value) { n.BMC.CAFile = v.text },
+		doc: "PEM file of the authority that signed the BMC's certificate.",
+	},
+	{
+		path: "bmc.fingerprint", format: fingerprintFormat, example: "0yLxDTFKw1Q6RyHtGzdTUjgFrT6Sk6cqFxQHhTxC2vU=", set: func(n *Node, v value) { n.BMC.Fingerprint = v.text },
+		doc: "SHA-256 of the public key in the BMC's certificate, in base64 or hex: only that key is accepted, whoever signed it.",
+	},
+	{
+		path: "bmc.insecure", kind: flag, example: "true", set: func(n *Node, v value) { n.BMC.Insecure = v.flag },
+		doc: "Accept any certificate. Better: caFile or fingerprint.",
+	},
+	{
+		path: "bmc.legacyTLS", kind: flag, example: "true", set: func(n *Node, v value) { n.BMC.LegacyTLS = v.flag },
+		doc: "Accept what old BMCs speak: TLS 1.0 and 1.1, and ciphers without forward secrecy.",
+	},
+	{
+		path: "bmc.passwordCommand", kind: words, whole: checkPasswordCommand, example: "[pass, show, bmc/rack-1]", set: func(n *Node, v value) { n.BMC.PasswordCommand = v.list },
+		doc: "Program that prints the BMC's password on its first line: a list, or one string split at spaces. It runs without a shell, for at most 10 s.",
+	},
+	{
+		path: "bmc.passwordEnv", format: envFormat, example: "BMC_PASSWORD", set: func(n *Node, v value) { n.BMC.PasswordEnv = v.text },
+		doc: "Name of the environment variable that holds the BMC's password.",
+	},
+	{
+		path: "bmc.passwordFile", example: "/run/secrets/bmc", set: func(n *Node, v value) { n.BMC.PasswordFile = v.text },
+		doc: "File that holds the BMC's password.",
+	},
+	{
+		path: "bmc.system", example: "System.Embedded.1", set: func(n *Node, v value) { n.BMC.System = v.text },
+		doc: "Redfish name of the system, where one BMC serves several.",
+	},
+	{
+		path: "bmc.username", example: "provisioner", set: func(n *Node, v value) { n.BMC.Username = v.text },
+		doc: "Account at the BMC.",
+	},
+	{
+		path: "boardSerial", format: serialFormat, example: "ZM123S000004", set: func(n *Node, v value) { n.BoardSerial = v.text },
+		doc: "Serial of the motherboard (SMBIOS type 2). It tells the boards of one chassis apart.",
+	},
+	{
+		path: "cluster", format: clusterFormat, example: "k8s-prod", set: func(n *Node, v value) { n.Cluster = v.text },
+		doc: "Cluster of the node, when it is not the first folder of its path.",
+	},
+	{
+		path: "dns0", format: ipFormat, example: "1.1.1.1", set: func(n *Node, v value) { n.DNS0 = v.text },
+		doc: "First DNS server of the node.",
+	},
+	{
+		path: "dns1", format: ipFormat, example: "8.8.8.8", set: func(n *Node, v value) { n.DNS1 = v.text },
+		doc: "Second DNS server of the node.",
+	},
+	{
+		path: "gateway", format: ipFormat, example: "10.20.0.1", set: func(n *Node, v value) { n.Gateway = v.text },
+		doc: "Default gateway of the node, in the network of ip.",
+	},
+	{
+		path: "install", kind: flag, example: "true", set: func(n *Node, v value) { n.Install = v.flag },
+		doc: "Whether the node may be installed. One that is not marked is never powered and boots its own disk.",
+	},
+	{
+		path: "interface", format: interfaceFormat, example: "ens1", set: func(n *Node, v value) { n.Interface = v.text },
+		doc: "Network interface that gets ip, as Linux names it. Without it Talos takes the first.",
+	},
+	{
+		path: "ip", format: ipFormat, example: "10.20.0.11", set: func(n *Node, v value) { n.IP = v.text },
+		doc: "Address of the node, without a mask. Without it the node boots with DHCP.",
+	},
+	{
+		path: "kernelArgs", format: argsFormat, example: "talos.platform=metal slab_nomerge pti=on console=tty0", set: func(n *Node, v value) { n.KernelArgs = v.text },
+		doc: "Kernel arguments after ip= and vlan=, which are made from the other fields.",
+	},
+	{
+		path: labelsPath, kind: free, example: "{role: worker, rack: r07}",
+		doc: "Words of your own, for --selector. Keys and values are free.",
+	},
+	{
+		path: "mac", format: macFormat, example: "0c:c4:7a:00:00:01", set: func(n *Node, v value) { n.MACs = append(n.MACs, v.text) },
+		doc: "MAC of a network card of the host, not of its BMC.",
+	},
+	{
+		path: "macs", kind: list, format: macFormat, example: "[0c:c4:7a:00:00:01, 0c:c4:7a:00:00:02]", set: func(n *Node, v value) { n.MACs = append(n.MACs, v.list...) },
+		doc: "Several such MACs; mac adds one to them.",
+	},
+	{
+		path: "netmask", format: netmaskFormat, example: "255.255.255.0", set: func(n *Node, v value) { n.Netmask = v.text },
+		doc: "Netmask of ip, dotted or as a number of bits.",
+	},
+	{
+		path: "ntp", format: hostFormat, example: "10.20.0.1", set: func(n *Node, v value) { n.NTP = v.text },
+		doc: "Time server of the node. Give an address: for a name Talos drops ip= and vlan= altogether.",
+	},
+	{
+		path: "schematicID", format: schematicFormat, example: "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba", set: func(n *Node, v value) { n.SchematicID = v.text },
+		doc: "Schematic of the Talos image, as the Image Factory shows it.",
+	},
+	{
+		path: "serial", format: serialFormat, example: "S123456X0000001", set: func(n *Node, v value) { n.Serial = v.text },
+		doc: "Serial of the machine: that of system, board or chassis. The boards of one chassis may share it.",
+	},
+	{
+		path: "talosVersion", format: versionFormat, example: "v1.13.9", set: func(n *Node, v value) { n.TalosVersion = v.text },
+		doc: "Version of Talos, " + supportedRange() + ".",
+	},
+	{
+		path: "uuid", format: uuidFormat, example: "4c4c4544-0042-4310-8031-b2c04f333334", set: func(n *Node, v value) { n.UUID = v.text },
+		doc: "SMBIOS UUID of the machine, in either byte order.",
+	},
+	{
+		path: "vlan", format: vlanFormat, example: "1234", set: func(n *Node, v value) { n.VLAN = v.text },
+		doc: "VLAN of ip on interface, from 1 to 4094.",
+	},
 }
 
 // slotOf numbers the fields by path.
@@ -86,4 +190,20 @@ var misplaced = map[string]string{
 	"version":      "did you mean talosVersion?",
 	"dns":          "did you mean dns0 and dns1?",
 	"<<":           "merge keys are not read: put shared values into a _defaults.yaml, or write them out",
+}
+
+// FieldInfo describes one field of the inventory for people.
+type FieldInfo struct {
+	Path    string // as in the files, those of bmc with a dot
+	Text    string
+	Example string // YAML of a value
+}
+
+// Fields describes every field, sorted by path.
+func Fields() []FieldInfo {
+	infos := make([]FieldInfo, 0, len(fields))
+	for _, f := range fields {
+		infos = append(infos, FieldInfo{Path: f.path, Text: f.doc, Example: f.example})
+	}
+	return infos
 }

@@ -44,6 +44,7 @@ func (s *Severity) UnmarshalText(text []byte) error {
 // Finding is something wrong in the inventory, with its place and what to do.
 type Finding struct {
 	Severity Severity `json:"severity"`
+	Rule     Rule     `json:"rule,omitempty"`
 	File     string   `json:"file"`             // relative to the root of the inventory
 	Line     int      `json:"line,omitempty"`   // from 1; 0 means the whole file
 	Column   int      `json:"column,omitempty"` // from 1; 0 means the whole line
@@ -105,6 +106,7 @@ func (f Findings) tidy() Findings {
 			cmp.Compare(a.Severity, b.Severity),
 			cmp.Compare(a.Field, b.Field),
 			cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Rule, b.Rule),
 		)
 	})
 	return slices.Compact(f)

@@ -64,12 +64,16 @@ func (n Node) Facts() identity.Facts {
 // BMC is how a node's baseboard management controller is reached. The password
 // itself is never part of the inventory.
 type BMC struct {
-	Address      string `json:"address,omitempty"` // https://host[:port], or a bare host
-	Username     string `json:"username,omitempty"`
-	PasswordEnv  string `json:"passwordEnv,omitempty"`
-	PasswordFile string `json:"passwordFile,omitempty"`
-	Insecure     bool   `json:"insecure,omitempty"`
-	CAFile       string `json:"caFile,omitempty"`
-	System       string `json:"system,omitempty"`
-	BootMode     string `json:"bootMode,omitempty"` // uefi (default) or legacy
+	Address         string   `json:"address,omitempty"` // https://host[:port], or a bare host
+	Username        string   `json:"username,omitempty"`
+	PasswordEnv     string   `json:"passwordEnv,omitempty"`
+	PasswordFile    string   `json:"passwordFile,omitempty"`
+	PasswordCommand []string `json:"passwordCommand,omitempty"` // run without a shell, see Password
+	Insecure        bool     `json:"insecure,omitempty"`
+	CAFile          string   `json:"caFile,omitempty"`
+	Fingerprint     string   `json:"fingerprint,omitempty"` // SHA-256 of the certificate's public key, hex or base64
+	LegacyTLS       bool     `json:"legacyTLS,omitempty"`   // accept TLS 1.0, 1.1 and RSA key exchange
+	System          string   `json:"system,omitempty"`
+	BootMode        string   `json:"bootMode,omitempty"` // uefi (default) or legacy
+	Boot            string   `json:"boot,omitempty"`     // pxe (default), uefi-http or virtual-media
 }

@@ -4,9 +4,9 @@ import "fmt"
 
 // Origin is the place a value came from.
 type Origin struct {
-	File   string `json:"file"`   // relative to the root of the inventory
-	Line   int    `json:"line"`   // from 1; 0 means that the file's name or folder gave the value
-	Column int    `json:"column"` // from 1
+	File   string `json:"file"`             // relative to the root of the inventory
+	Line   int    `json:"line,omitempty"`   // from 1; 0 means that the file's name or folder gave the value
+	Column int    `json:"column,omitempty"` // from 1
 }
 
 // String is "file:line", the file alone, or "default" for a value that no file
@@ -28,20 +28,28 @@ func (n Node) Origin(field string) Origin {
 	if l := n.values.leaf(field); l != nil {
 		return l.origin
 	}
+	if field == "macs" {
+		return n.Origin("mac") // which is one of them
+	}
 	if field == "name" || field == "cluster" && n.Cluster != "" {
 		return Origin{File: n.File}
 	}
 	return Origin{}
 }
 
-// Origins gives the origin of each value that a file set.
+// Origins gives the origin of each value that a file set, named as in the JSON
+// form of the node.
 func (n Node) Origins() map[string]Origin {
 	origins := map[string]Origin{"name": n.Origin("name"), "cluster": n.Origin("cluster")}
 	if n.values == nil {
 		return origins
 	}
 	for _, l := range n.values.slots {
-		if l != nil {
+		switch {
+		case l == nil:
+		case l.path == "mac":
+			origins["macs"] = n.Origin("macs")
+		default:
 			origins[l.path] = l.origin
 		}
 	}

@@ -38,7 +38,7 @@ func parse(file string, content []byte) (layer, Findings) {
 	p := &parser{file: file}
 	if at := invalidUTF8(content); at >= 0 {
 		line := 1 + bytes.Count(content[:at], []byte("\n"))
-		p.drop(Finding{Line: line, Message: "the file is not UTF-8 text", Hint: "save it as UTF-8"})
+		p.drop(Finding{Rule: RuleNotUTF8, Line: line, Message: "the file is not UTF-8 text", Hint: "save it as UTF-8"})
 		return p.layer, p.findings
 	}
 	root, err := document(content)
@@ -50,9 +50,9 @@ func parse(file string, content []byte) (layer, Findings) {
 	case root == nil || isNull(root):
 		return p.layer, nil // an empty file contributes nothing
 	case root.Kind != yaml.MappingNode:
-		p.drop(at(root, "", "the file is not a mapping", "write lines like \"serial: ABC123\""))
-	case expandsTooFar(root):
-		p.drop(at(root, "", "the file's aliases repeat its values too often", "write the values out"))
+		p.drop(at(root, RuleSyntax, "", "the file is not a mapping", "write lines like \"serial: ABC123\""))
+	case bytes.IndexByte(content, '*') >= 0 && expandsTooFar(root): // an alias begins with *
+		p.drop(at(root, RuleAliases, "", "the file's aliases repeat its values too often", "write the values out"))
 	default:
 		p.mapping(root, "")
 	}
@@ -65,18 +65,21 @@ func (p *parser) mapping(node *yaml.Node, parent string) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, val := node.Content[i], resolve(node.Content[i+1])
 		if key.Kind != yaml.ScalarNode {
-			p.drop(at(key, parent, "a key is not a word", "write lines like \"serial: ABC123\""))
+			p.drop(at(key, RuleSyntax, parent, "a key is not a word", "write lines like \"serial: ABC123\""))
 			continue
 		}
 		path := parent + key.Value
 		if line, twice := first[key.Value]; twice {
-			p.drop(at(key, path, fmt.Sprintf("%s is given twice", path), fmt.Sprintf("remove it here or in line %d", line)))
+			p.drop(at(key, RuleKeyTwice, path, fmt.Sprintf("%s is given twice", path), fmt.Sprintf("remove it here or in line %d", line)))
 			continue
 		}
 		first[key.Value] = key.Line
-		if parent == labelsPath+"." {
+		switch {
+		case parent == labelsPath+"." && isPassword(key.Value):
+			p.drop(clearPassword(key, path, path))
+		case parent == labelsPath+".":
 			p.label(path, val)
-		} else {
+		default:
 			p.entry(key, path, parent, val)
 		}
 	}
@@ -97,7 +100,7 @@ func (p *parser) entry(key *yaml.Node, path, parent string, val *yaml.Node) {
 		p.layer.leaves = append(p.layer.leaves, l)
 	case f.kind == section || f.kind == free:
 		if val.Kind != yaml.MappingNode {
-			p.drop(at(val, path, path+" must be a mapping", "write its keys below it, indented"))
+			p.drop(at(val, RuleWrongType, path, path+" must be a mapping", "write its keys below it, indented"))
 			return
 		}
 		p.mapping(val, path+".")
@@ -109,16 +112,18 @@ func (p *parser) entry(key *yaml.Node, path, parent string, val *yaml.Node) {
 // read fills the leaf of a text, a flag or a list.
 func (p *parser) read(f field, val *yaml.Node, l *leaf) bool {
 	switch f.kind {
+	case words:
+		return p.readWords(f, val, l)
 	case flag:
 		isTrue := strings.EqualFold(val.Value, "true")
 		if val.Kind != yaml.ScalarNode || val.ShortTag() != "!!bool" || !isTrue && !strings.EqualFold(val.Value, "false") {
-			p.drop(at(val, f.path, fmt.Sprintf("%s must be true or false, not %s", f.path, describe(val)), "write true or false without quotes"))
+			p.drop(at(val, RuleWrongType, f.path, fmt.Sprintf("%s must be true or false, not %s", f.path, describe(val)), "write true or false without quotes"))
 			return false
 		}
 		l.value.flag = isTrue
 	case list:
 		if val.Kind != yaml.SequenceNode {
-			p.drop(at(val, f.path, fmt.Sprintf("%s must be a list, not %s", f.path, describe(val)), "write \"- \" before each of its values, or [a, b]"))
+			p.drop(at(val, RuleWrongType, f.path, fmt.Sprintf("%s must be a list, not %s", f.path, describe(val)), "write \"- \" before each of its values, or [a, b]"))
 			return false
 		}
 		for _, item := range val.Content {
@@ -140,6 +145,22 @@ func (p *parser) read(f field, val *yaml.Node, l *leaf) bool {
 	return true
 }
 
+// readWords fills the leaf of a list that may be written as one text.
+func (p *parser) readWords(f field, val *yaml.Node, l *leaf) bool {
+	switch {
+	case val.Kind == yaml.SequenceNode:
+		f.kind = list
+		if !p.read(f, val, l) {
+			return false
+		}
+	case !p.isText(f.path, val):
+		return false
+	default:
+		l.value.list = strings.Fields(val.Value)
+	}
+	return p.judge(f, val, f.whole(l.value.list))
+}
+
 func (p *parser) label(path string, val *yaml.Node) {
 	l := leaf{path: path, slot: slotOf[labelsPath], origin: Origin{File: p.file, Line: val.Line, Column: val.Column}}
 	switch {
@@ -157,16 +178,16 @@ func (p *parser) label(path string, val *yaml.Node) {
 // mean something else (!!binary, !vault).
 func (p *parser) isText(path string, val *yaml.Node) bool {
 	if val.Kind != yaml.ScalarNode {
-		p.drop(at(val, path, fmt.Sprintf("%s must be one value, not %s", path, describe(val)), "write it on one line, without brackets"))
+		p.drop(at(val, RuleWrongType, path, fmt.Sprintf("%s must be one value, not %s", path, describe(val)), "write it on one line, without brackets"))
 		return false
 	}
 	switch val.ShortTag() {
 	case "!!str", "!!int", "!!float", "!!bool", "!!timestamp", "!!merge":
 		return true
 	case "!!null":
-		p.drop(at(val, path, path+" has an empty item", "remove the item"))
+		p.drop(at(val, RuleWrongType, path, path+" has an empty item", "remove the item"))
 	default:
-		p.drop(at(val, path, fmt.Sprintf("%s has the tag %s", path, val.Tag), "tags are not read: write the plain value"))
+		p.drop(at(val, RuleWrongType, path, fmt.Sprintf("%s has the tag %s", path, val.Tag), "tags are not read: write the plain value"))
 	}
 	return false
 }
@@ -174,15 +195,17 @@ func (p *parser) isText(path string, val *yaml.Node) bool {
 // check judges a scalar and tells whether to keep it. A wrong value is kept for
 // the comparison with other nodes, unless it may be a secret.
 func (p *parser) check(f field, val *yaml.Node) (keep bool) {
-	if f.check == nil {
+	if f.format.check == nil {
 		return true
 	}
-	problem := f.check(val.Value)
+	return p.judge(f, val, f.format.check(val.Value))
+}
+
+func (p *parser) judge(f field, val *yaml.Node, problem *problem) (keep bool) {
 	if problem == nil {
 		return true
 	}
-	finding := at(val, f.path, f.path+" "+problem.message, problem.hint)
-	finding.Severity = problem.severity
+	finding := at(val, problem.rule, f.path, f.path+" "+problem.message, problem.hint)
 	if problem.secret {
 		p.drop(finding)
 		return false
@@ -198,6 +221,6 @@ func (p *parser) drop(f Finding) {
 }
 
 func (p *parser) report(f Finding) {
-	f.File = p.file
+	f.File, f.Severity = p.file, f.Rule.severity()
 	p.findings = append(p.findings, f)
 }

@@ -18,6 +18,7 @@ func TestPassword(t *testing.T) {
 		}
 		return []byte(content), nil
 	}
+	from := inventory.Secrets{Getenv: getenv, ReadFile: readFile}
 	tests := map[string]struct {
 		bmc             inventory.BMC
 		want, wantError string
@@ -34,11 +35,11 @@ func TestPassword(t *testing.T) {
 		},
 		"nothing": {
 			inventory.BMC{Address: "bmc-1"}, "",
-			"password of BMC bmc-1: no password is configured: give bmc.passwordEnv, the name of an environment variable, or bmc.passwordFile, the path of a file",
+			"password of BMC bmc-1: no password is configured: give bmc.passwordEnv, the name of an environment variable, bmc.passwordFile, the path of a file, or bmc.passwordCommand, a program that prints it",
 		},
 	}
 	for name, test := range tests {
-		got, err := test.bmc.Password(getenv, readFile)
+		got, err := test.bmc.Password(t.Context(), from)
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -47,7 +48,7 @@ func TestPassword(t *testing.T) {
 			t.Errorf("%s: %q, %s; want %q, %s", name, got, text, test.want, test.wantError)
 		}
 	}
-	if _, err := (inventory.BMC{}).Password(getenv, readFile); !errors.Is(err, inventory.ErrNoPassword) {
+	if _, err := (inventory.BMC{}).Password(t.Context(), from); !errors.Is(err, inventory.ErrNoPassword) {
 		t.Errorf("error is %v", err)
 	}
 }

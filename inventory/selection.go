@@ -13,24 +13,104 @@ type Selection struct {
 	Cluster string
 	// Nodes are host lists, see ParseHostlist. A name may be "cluster/name".
 	Nodes []string
+	// Selector is an expression over labels, see ParseSelector; "" accepts all.
+	Selector string
+	// Exclude are host lists of nodes that are not meant after all.
+	Exclude []string
 }
 
-// Select gives the selected nodes in the tree's order. A cluster or a name that
-// selects nothing is an error: it is mistyped, and a run without it would
-// look like a success.
+// Select gives the selected nodes in the tree's order. A cluster, name, label or
+// exclusion that fits nothing is an error: it is mistyped, and a run without it
+// would look like a success, or touch what was to be left alone.
 func (t *Tree) Select(sel Selection) ([]Node, error) {
-	nodes := t.Nodes
-	if sel.Cluster != "" {
-		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Cluster != sel.Cluster })
-		if len(nodes) == 0 {
-			return nil, fmt.Errorf("no node is in cluster %s: %s", sel.Cluster, meant(sel.Cluster, "clusters", t.Clusters()))
+	nodes, err := t.inCluster(sel.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := chosenBy(sel.Nodes, nodes, len(sel.Nodes) == 0)
+	if err != nil {
+		return nil, err
+	}
+	excluded, err := t.excluded(sel.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	selector, err := t.selector(sel.Selector)
+	if err != nil {
+		return nil, err
+	}
+	named, labelled, selected := false, false, []Node{}
+	for i, n := range nodes {
+		if !chosen[i] {
+			continue
+		}
+		named = true
+		if !selector.Matches(n.Labels) {
+			continue
+		}
+		labelled = true
+		if !excluded[n.File] {
+			selected = append(selected, n)
 		}
 	}
-	if len(sel.Nodes) == 0 {
-		return slices.Clone(nodes), nil
+	switch {
+	case named && !labelled:
+		return nil, fmt.Errorf("no node of the selection has labels that fit %s: `provision inventory list -o json` shows the labels", sel.Selector)
+	case labelled && len(selected) == 0:
+		return nil, fmt.Errorf("every selected node is excluded: correct the exclusion %s", strings.Join(sel.Exclude, ","))
 	}
-	chosen := make([]bool, len(nodes))
-	for _, hosts := range sel.Nodes {
+	return selected, nil
+}
+
+// inCluster are the nodes of a cluster, or all of them.
+func (t *Tree) inCluster(cluster string) ([]Node, error) {
+	if cluster == "" {
+		return t.Nodes, nil
+	}
+	nodes := slices.DeleteFunc(slices.Clone(t.Nodes), func(n Node) bool { return n.Cluster != cluster })
+	if len(nodes) == 0 {
+		return nil, fmt.Errorf("no node is in cluster %s: %s", cluster, meant(cluster, "clusters", t.Clusters()))
+	}
+	return nodes, nil
+}
+
+// excluded are the files of the nodes that exclusions name. They are looked for
+// in the whole tree: one that names a node of another cluster excludes nothing
+// and is fine.
+func (t *Tree) excluded(lists []string) (map[string]bool, error) {
+	marks, err := chosenBy(lists, t.Nodes, false)
+	if err != nil {
+		return nil, fmt.Errorf("exclude: %w", err)
+	}
+	files := make(map[string]bool)
+	for i, n := range t.Nodes {
+		if marks[i] {
+			files[n.File] = true
+		}
+	}
+	return files, nil
+}
+
+// selector reads an expression and refuses one that asks for a label that no
+// node has.
+func (t *Tree) selector(text string) (Selector, error) {
+	if text == "" {
+		return nil, nil
+	}
+	selector, err := ParseSelector(text)
+	if err != nil {
+		return nil, err
+	}
+	if key := selector.unknownKey(t.Nodes); key != "" {
+		return nil, fmt.Errorf("selector %q: no node has a label %s: %s", clip(text), key, meant(key, "labels", labelKeys(t.Nodes)))
+	}
+	return selector, nil
+}
+
+// chosenBy marks the nodes that host lists name; initial is the mark of the others.
+func chosenBy(lists []string, nodes []Node, initial bool) ([]bool, error) {
+	chosen := slices.Repeat([]bool{initial}, len(nodes))
+	for _, hosts := range lists {
 		patterns, err := ParseHostlist(hosts)
 		if err != nil {
 			return nil, err
@@ -39,13 +119,7 @@ func (t *Tree) Select(sel Selection) ([]Node, error) {
 			return nil, err
 		}
 	}
-	var selected []Node
-	for i, n := range nodes {
-		if chosen[i] {
-			selected = append(selected, n)
-		}
-	}
-	return selected, nil
+	return chosen, nil
 }
 
 // choose marks the nodes of each pattern.

@@ -12,20 +12,45 @@ import (
 func unknownKey(key *yaml.Node, path, parent string) Finding {
 	word := clip(key.Value)
 	if isSecret(key.Value) {
-		return at(key, path, fmt.Sprintf("%s%s: passwords are not written in the inventory", parent, word),
-			"remove it and change the password, since it may be in the history of the files; then give bmc.passwordEnv, "+
-				"the name of an environment variable, or bmc.passwordFile, the path of a file")
+		return clearPassword(key, path, parent+word)
 	}
-	return at(key, path, fmt.Sprintf("unknown key %s%s", parent, word), suggestKey(key.Value, parent))
+	return at(key, RuleUnknownKey, path, fmt.Sprintf("unknown key %s%s", parent, word), suggestKey(key.Value, parent))
 }
 
-// isSecret tells whether a key looks like it holds a secret.
+// clearPassword reports a key that holds a password, without its value (I9).
+func clearPassword(key *yaml.Node, path, name string) Finding {
+	return at(key, RuleClearPassword, path, name+": passwords are not written in the inventory",
+		"remove it and change the password, since it may be in the history of the files; then give "+waysToPassword)
+}
+
+// isSecret tells whether a key looks like it holds a secret. The keys that say
+// where a password is do not, nor do those that are meant to be one of them.
 func isSecret(key string) bool {
-	switch strings.ToLower(key) {
-	case "password", "passwd", "pass", "pw", "passphrase", "secret", "token":
-		return true
+	word := strings.ToLower(strings.Map(dropPunctuation, key))
+	for _, whole := range []string{"pass", "pw", "pwd", "credentials", "apikey"} {
+		if word == whole || word == "bmc"+whole || word == "ipmi"+whole {
+			return true
+		}
 	}
-	return false
+	for _, way := range []string{"passwordenv", "passwordfile", "passwordcommand"} {
+		if strings.HasSuffix(word, way) || distance(word, way) <= 2 {
+			return false
+		}
+	}
+	return isPassword(key) || strings.Contains(word, "secret") || strings.Contains(word, "token")
+}
+
+// isPassword tells whether a key of the user's own, a label, names a password.
+func isPassword(key string) bool {
+	word := strings.ToLower(key)
+	return strings.Contains(word, "password") || strings.Contains(word, "passwd") || strings.Contains(word, "passphrase")
+}
+
+func dropPunctuation(r rune) rune {
+	if r == '-' || r == '_' || r == '.' {
+		return -1
+	}
+	return r
 }
 
 // suggestKey names the key that was meant: in this section first, then in the

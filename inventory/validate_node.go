@@ -7,21 +7,19 @@ import (
 	"slices"
 )
 
-// validate reports what is wrong between the values of a node and between
-// nodes. What is wrong with one value alone was found when it was read.
-func validate(nodes []Node) Findings {
+// judge reports what is wrong between the values of one node. What is wrong with
+// a value alone was found when it was read.
+func judge(n Node) Findings {
 	var findings Findings
-	for _, n := range nodes {
-		for _, rule := range rules {
+	for _, rule := range rules {
+		findings = append(findings, rule(n)...)
+	}
+	if !n.values.damaged {
+		for _, rule := range completeness {
 			findings = append(findings, rule(n)...)
 		}
-		if !n.values.damaged {
-			for _, rule := range completeness {
-				findings = append(findings, rule(n)...)
-			}
-		}
 	}
-	return append(once(findings), duplicates(nodes)...)
+	return findings
 }
 
 // once drops repetitions: what is wrong in a _defaults.yaml is wrong for every node below it.
@@ -36,31 +34,31 @@ func once(findings Findings) Findings {
 
 // rules judge the values that a node has.
 var rules = []func(Node) Findings{
-	hostnameIsLabel, addressFits, timeServerIsAddress, vlanFits, passwordOnce, commandLineFits,
+	hostnameIsLabel, addressFits, timeServerIsAddress, vlanFits, passwordOnce, commandLineFits, argsSuffice,
 }
 
 // completeness rules miss something. They are not applied to a node of whose
 // files a part could not be read: it may be in there.
 var completeness = []func(Node) Findings{
-	inCluster, identifiable, bootable, addressComplete, bmcComplete,
+	inCluster, identifiable, bootable, argsGiven, addressComplete, bmcComplete,
 }
 
 // report makes a finding at a field's place, or at the file when the value came
 // from elsewhere than the node's own file and is not to blame.
-func (n Node) report(severity Severity, field, hint, format string, args ...any) Findings {
+func (n Node) report(rule Rule, field, hint, format string, args ...any) Findings {
 	o := n.Origin(field)
 	if o.File == "" {
 		o = Origin{File: n.File, Line: 1, Column: 1}
 	}
 	return Findings{{
-		Severity: severity, File: o.File, Line: o.Line, Column: o.Column, Field: field,
+		Severity: rule.severity(), Rule: rule, File: o.File, Line: o.Line, Column: o.Column, Field: field,
 		Message: fmt.Sprintf(format, args...), Hint: hint,
 	}}
 }
 
 // reportNode makes an error about the node as a whole, in its own file.
-func (n Node) reportNode(field, hint, format string, args ...any) Findings {
-	f := n.report(Error, field, hint, format, args...)
+func (n Node) reportNode(rule Rule, field, hint, format string, args ...any) Findings {
+	f := n.report(rule, field, hint, format, args...)
 	if f[0].File != n.File {
 		f[0].File, f[0].Line, f[0].Column = n.File, 1, 1
 	}
@@ -75,7 +73,7 @@ func hostnameIsLabel(n Node) Findings {
 		return nil
 	}
 	return Findings{{
-		File: n.File, Field: "name", Message: fmt.Sprintf("%q is not a hostname", clip(n.Name)),
+		Rule: RuleHostname, File: n.File, Field: "name", Message: fmt.Sprintf("%q is not a hostname", clip(n.Name)),
 		Hint: "name the file with lower-case letters, digits and hyphens, at most 63, like node-01.yaml",
 	}}
 }
@@ -84,7 +82,7 @@ func inCluster(n Node) Findings {
 	if n.Cluster != "" {
 		return nil
 	}
-	return n.reportNode("cluster", "move the file into a folder named after its cluster, or set cluster", "%s is in no cluster", n.Name)
+	return n.reportNode(RuleNoCluster, "cluster", "move the file into a folder named after its cluster, or set cluster", "%s is in no cluster", n.Name)
 }
 
 // addressFits holds ip, netmask and gateway against each other.
@@ -96,7 +94,7 @@ func addressFits(n Node) Findings {
 	gateway, err := netip.ParseAddr(n.Gateway)
 	hasGateway := err == nil
 	if hasGateway && ip == gateway {
-		return n.report(Warning, "ip", "give the node its own address, if another machine is the gateway",
+		return n.report(RuleIsGateway, "ip", "give the node its own address, if another machine is the gateway",
 			"%s has the address of its gateway, %s", n.Name, n.IP)
 	}
 	bits, ok := maskBits(n.Netmask)
@@ -105,18 +103,18 @@ func addressFits(n Node) Findings {
 	}
 	network, err := ip.Prefix(bits)
 	if err != nil {
-		return n.report(Error, "netmask", "write a netmask of the same kind as ip", "%s has netmask %s, which does not fit ip %s", n.Name, n.Netmask, n.IP)
+		return n.report(RuleAddressFamily, "netmask", "write a netmask of the same kind as ip", "%s has netmask %s, which does not fit ip %s", n.Name, n.Netmask, n.IP)
 	}
 	hostBits := ip.BitLen() - bits
 	switch {
 	case hostBits > 1 && ip.Is4() && ip == network.Masked().Addr():
-		return n.report(Error, "ip", "give the node another address", "ip %s of %s is the address of the network %s itself", n.IP, n.Name, network.Masked())
+		return n.report(RuleIsNetwork, "ip", "give the node another address", "ip %s of %s is the address of the network %s itself", n.IP, n.Name, network.Masked())
 	case hostBits > 1 && ip.Is4() && ip == broadcast(network):
-		return n.report(Error, "ip", "give the node another address", "ip %s of %s is the broadcast address of %s", n.IP, n.Name, network.Masked())
+		return n.report(RuleIsBroadcast, "ip", "give the node another address", "ip %s of %s is the broadcast address of %s", n.IP, n.Name, network.Masked())
 	case hasGateway && gateway.Is4() != ip.Is4():
-		return n.report(Error, "gateway", "write a gateway of the same kind as ip", "%s has gateway %s, which does not fit ip %s", n.Name, n.Gateway, n.IP)
+		return n.report(RuleAddressFamily, "gateway", "write a gateway of the same kind as ip", "%s has gateway %s, which does not fit ip %s", n.Name, n.Gateway, n.IP)
 	case hasGateway && hostBits > 1 && !gateway.IsLinkLocalUnicast() && !network.Contains(gateway):
-		return n.report(Error, "ip", fmt.Sprintf("correct ip, netmask (%s) or gateway (%s)", n.Origin("netmask"), n.Origin("gateway")),
+		return n.report(RuleGatewayOutside, "ip", fmt.Sprintf("correct ip, netmask (%s) or gateway (%s)", n.Origin("netmask"), n.Origin("gateway")),
 			"ip %s of %s and gateway %s are not in one network of netmask %s", n.IP, n.Name, n.Gateway, n.Netmask)
 	}
 	return nil
@@ -133,7 +131,7 @@ func timeServerIsAddress(n Node) Findings {
 	if _, err := netip.ParseAddr(n.NTP); err == nil {
 		return nil
 	}
-	return n.report(Warning, "ntp", "write the address of a time server, or unset ntp with \"ntp: null\"",
+	return n.report(RuleTimeServerName, "ntp", "write the address of a time server, or unset ntp with \"ntp: null\"",
 		"ntp %s is a name: Talos would ignore the ip= and vlan= arguments altogether and ask DHCP for an address", n.NTP)
 }
 
@@ -150,7 +148,7 @@ func addressComplete(n Node) Findings {
 	if n.IP == "" || n.Netmask != "" {
 		return nil
 	}
-	return n.report(Error, "ip", "set netmask, here or in a _defaults.yaml", "%s has an ip but no netmask", n.Name)
+	return n.report(RuleNoNetmask, "ip", "set netmask, here or in a _defaults.yaml", "%s has an ip but no netmask", n.Name)
 }
 
 func vlanFits(n Node) Findings {
@@ -160,26 +158,14 @@ func vlanFits(n Node) Findings {
 	case n.VLAN == "":
 		return nil
 	case n.IP == "" && !n.values.damaged:
-		return n.report(Warning, "vlan", "set ip, or unset vlan with \"vlan: null\"", "%s has a vlan but no ip: it boots with DHCP and without the vlan", n.Name)
+		return n.report(RuleVLANUnused, "vlan", "set ip, or unset vlan with \"vlan: null\"", "%s has a vlan but no ip: it boots with DHCP and without the vlan", n.Name)
 	case n.IP == "":
 		return nil
 	case n.Interface == "" && !n.values.damaged:
-		return n.report(Error, "vlan", "set interface, here or in a _defaults.yaml", "%s has a vlan but no interface", n.Name)
+		return n.report(RuleVLANNowhere, "vlan", "set interface, here or in a _defaults.yaml", "%s has a vlan but no interface", n.Name)
 	case len(device) > longest:
-		return n.report(Warning, "vlan", "use a shorter name of the interface, like enx0cc47a000001 without a vlan, or net.ifnames=0 and eth0",
+		return n.report(RuleVLANName, "vlan", "use a shorter name of the interface, like enx0cc47a000001 without a vlan, or net.ifnames=0 and eth0",
 			"the vlan interface %s of %s is longer than the %d characters that Linux takes", device, n.Name, longest)
-	}
-	return nil
-}
-
-// commandLineFits: what the other rules accept gives a command line.
-func commandLineFits(n Node) Findings {
-	line := len(oneLine(n.KernelArgs))
-	if line < maxCommandLine/2 {
-		return nil // the network part is far shorter than the rest
-	}
-	if _, err := n.KernelCommandLine(); err != nil {
-		return n.report(Error, "kernelArgs", "", "%v", err)
 	}
 	return nil
 }
@@ -189,31 +175,15 @@ func identifiable(n Node) Findings {
 	if !n.Install || n.BMC.Address != "" || n.Serial != "" || n.BoardSerial != "" || n.UUID != "" || len(n.MACs) > 0 {
 		return nil
 	}
-	return n.reportNode("install", "give it a bmc.address, serial, boardSerial, uuid or mac", "%s is marked install, but nothing identifies its machine", n.Name)
+	return n.reportNode(RuleUnidentified, "install", "give it a bmc.address, serial, boardSerial, uuid or mac", "%s is marked install, but nothing identifies its machine", n.Name)
 }
 
 func bootable(n Node) Findings {
 	var findings Findings
 	for _, needed := range []struct{ field, value string }{{"schematicID", n.SchematicID}, {"talosVersion", n.TalosVersion}} {
 		if n.Install && needed.value == "" {
-			findings = append(findings, n.reportNode("install", "set it, here or in a _defaults.yaml", "%s is marked install, but has no %s", n.Name, needed.field)...)
+			findings = append(findings, n.reportNode(RuleUnbootableNode, "install", "set it, here or in a _defaults.yaml", "%s is marked install, but has no %s", n.Name, needed.field)...)
 		}
 	}
 	return findings
-}
-
-func passwordOnce(n Node) Findings {
-	if n.BMC.PasswordEnv == "" || n.BMC.PasswordFile == "" {
-		return nil
-	}
-	return n.report(Error, "bmc.passwordFile", "unset one, for example with \"passwordEnv: null\"",
-		"%s has both bmc.passwordEnv (%s) and bmc.passwordFile", n.Name, n.Origin("bmc.passwordEnv"))
-}
-
-func bmcComplete(n Node) Findings {
-	if n.BMC.Address == "" || n.BMC.PasswordEnv != "" || n.BMC.PasswordFile != "" {
-		return nil
-	}
-	return n.report(Warning, "bmc.address", "give bmc.passwordEnv, the name of an environment variable, or bmc.passwordFile, the path of a file",
-		"%s has a BMC, but no way to its password", n.Name)
 }

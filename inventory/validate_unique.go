@@ -14,15 +14,16 @@ import (
 // with the cluster's name.
 var unique = []struct {
 	field  string
+	rule   Rule
 	values func(Node) []string
 	hint   string
 }{
-	{"name", func(n Node) []string { return []string{n.Cluster + "/" + n.Name} }, "rename one of the files"},
-	{"ip", func(n Node) []string { return []string{canonicalIP(n.IP)} }, "give each node its own address"},
-	{"boardSerial", func(n Node) []string { return []string{identity.NormalizeSerial(n.BoardSerial)} }, "a board is one machine: correct one of them"},
-	{"uuid", func(n Node) []string { return []string{identity.NormalizeUUID(n.UUID)} }, "correct one of them, or remove both if the machines really share it"},
-	{"mac", func(n Node) []string { return mapped(n.MACs, identity.NormalizeMAC) }, "a network card is in one machine: correct one of them"},
-	{"bmc.address", func(n Node) []string { return []string{canonicalBMC(n.BMC)} }, "correct one of them, or set bmc.system if one BMC serves several systems"},
+	{"name", RuleSameName, func(n Node) []string { return []string{n.Cluster + "/" + n.Name} }, "rename one of the files"},
+	{"ip", RuleSameIP, func(n Node) []string { return []string{canonicalIP(n.IP)} }, "give each node its own address"},
+	{"boardSerial", RuleSameBoardSerial, func(n Node) []string { return []string{identity.NormalizeSerial(n.BoardSerial)} }, "a board is one machine: correct one of them"},
+	{"uuid", RuleSameUUID, func(n Node) []string { return []string{identity.NormalizeUUID(n.UUID)} }, "correct one of them, or remove both if the machines really share it"},
+	{"mac", RuleSameMAC, func(n Node) []string { return mapped(n.MACs, identity.NormalizeMAC) }, "a network card is in one machine: correct one of them"},
+	{"bmc.address", RuleSameBMC, func(n Node) []string { return []string{canonicalBMC(n.BMC)} }, "correct one of them, or set bmc.system if one BMC serves several systems"},
 }
 
 // duplicates reports values that nodes share, at every place that gives them.
@@ -30,7 +31,7 @@ func duplicates(nodes []Node) Findings {
 	var findings Findings
 	for _, u := range unique {
 		for _, sharing := range groups(nodes, u.values) {
-			findings = append(findings, report(sharing, u.field, Error, u.hint)...)
+			findings = append(findings, report(sharing, u.field, u.rule, u.hint)...)
 		}
 	}
 	return append(findings, duplicateSerials(nodes)...)
@@ -45,7 +46,7 @@ func duplicateSerials(nodes []Node) Findings {
 		if toldApart(sharing) {
 			continue
 		}
-		findings = append(findings, report(sharing, "serial", Error, "give each of them boardSerial, uuid, mac or bmc.address, or correct one")...)
+		findings = append(findings, report(sharing, "serial", RuleSameSerial, "give each of them boardSerial, uuid, mac or bmc.address, or correct one")...)
 	}
 	either := func(n Node) []string {
 		return mapped([]string{n.Serial, n.BoardSerial}, identity.NormalizeSerial)
@@ -72,7 +73,7 @@ func crossed(sharing group) Findings {
 		}
 		i := slices.IndexFunc(boards, func(other Node) bool { return other.File != n.File })
 		if i >= 0 {
-			findings = append(findings, n.report(Error, "serial", "a board is one machine: correct one of them",
+			findings = append(findings, n.report(RuleSameBoardSerial, "serial", "a board is one machine: correct one of them",
 				"serial %s of %s is the boardSerial of %s (%s)", n.Serial, n.Name, boards[i].Name, boards[i].Origin("boardSerial"))...)
 		}
 	}
@@ -144,7 +145,7 @@ func groups(nodes []Node, values func(Node) []string) []group {
 
 // report makes one finding for each place that gives the shared value, naming
 // the other places.
-func report(sharing group, field string, severity Severity, hint string) Findings {
+func report(sharing group, field string, rule Rule, hint string) Findings {
 	places := make(map[Origin]Node)
 	var order []Origin
 	for _, n := range sharing.nodes {
@@ -156,7 +157,7 @@ func report(sharing group, field string, severity Severity, hint string) Finding
 	}
 	if len(order) == 1 {
 		return Findings{{
-			Severity: severity, File: order[0].File, Line: order[0].Line, Column: order[0].Column, Field: field, Hint: hint,
+			Severity: rule.severity(), Rule: rule, File: order[0].File, Line: order[0].Line, Column: order[0].Column, Field: field, Hint: hint,
 			Message: fmt.Sprintf("%s gives one value to %s", field, some(names(sharing.nodes))),
 		}}
 	}
@@ -172,7 +173,7 @@ func report(sharing group, field string, severity Severity, hint string) Finding
 			}
 		}
 		findings = append(findings, Finding{
-			Severity: severity, File: o.File, Line: o.Line, Column: o.Column, Field: field, Hint: hint,
+			Severity: rule.severity(), Rule: rule, File: o.File, Line: o.Line, Column: o.Column, Field: field, Hint: hint,
 			Message: fmt.Sprintf("%s is also that of %s", subject(places[o], field, sharing.value), some(others)),
 		})
 	}

@@ -13,17 +13,20 @@ import (
 // run is interrupted. BMCs take up to five minutes to reach a power state.
 const powerTimeout = 12 * time.Minute
 
+// ejectTimeout bounds the clean-up after a boot from virtual media.
+const ejectTimeout = 3 * time.Minute
+
 // arm is the handler of Identified: the one-time network boot is set and read
 // back. A BMC that does not keep it ends here, before any power is touched (I4).
 func arm(ctx context.Context, n *node) (transition, error) {
 	if err := n.ready(ctx); err != nil {
 		return transition{}, err
 	}
-	override, err := n.client.ArmNetworkBoot(ctx)
+	override, err := n.client.Arm(ctx, n.bootRequest())
 	if err != nil {
 		return transition{}, err
 	}
-	return transition{state: Armed, message: fmt.Sprintf("network boot set and read back: %s %s %s", override.Target, override.Enabled, override.Mode)}, nil
+	return transition{state: Armed, message: fmt.Sprintf("one-time boot set and read back: %s %s %s", override.Target, override.Enabled, override.Mode)}, nil
 }
 
 // powerCycle is the handler of Armed. The cycle is off, arm again, on: a BMC
@@ -71,7 +74,7 @@ func awaitTurn(ctx context.Context, n *node) (transition, error) {
 			return transition{}, err
 		}
 	}
-	if err := n.c.window.wait(ctx); err != nil {
+	if err := n.c.window.Wait(ctx); err != nil {
 		return transition{}, err
 	}
 	return transition{state: Armed, step: stepPoweringOff, message: "powering off"}, nil
@@ -87,7 +90,7 @@ func powerOff(ctx context.Context, n *node) (transition, error) {
 // rearm sets the override again while the power is off. If that fails, a
 // machine that was on is put back on: it then boots as it always did.
 func rearm(ctx context.Context, n *node) (transition, error) {
-	if _, err := n.client.ArmNetworkBoot(ctx); err != nil {
+	if _, err := n.client.Arm(ctx, n.bootRequest()); err != nil {
 		if n.wasOn {
 			err = errors.Join(err, n.client.PowerOn(ctx))
 		}

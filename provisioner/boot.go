@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/talos-provision/provision/bmc"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
 )
@@ -146,6 +147,7 @@ func (n *node) probe(ctx context.Context) (transition, error) {
 		if n.lastMiss = n.c.confirm(n.Node, o); n.lastMiss != "" {
 			return transition{}, nil
 		}
+		n.eject(ctx)
 		n.remember(func(r *store.Node) { r.Address, r.TalosVersion = host, o.Version })
 		return transition{state: Maintenance, message: confirmation(host, o)}, nil
 	case talos.Configured:
@@ -186,6 +188,8 @@ func (n *node) stuck() (Cause, string) {
 	switch {
 	case seen.refused != "" && stages[stage].rank < stages[stageScript].rank:
 		return CauseIdentity, "a machine that asked for its install script was sent to its own disk: " + seen.refused
+	case bootKind(n.Node) == bmc.BootMedia:
+		return CauseMedium, "its Talos API never answered after it was started from the virtual medium"
 	case stage == stageNone:
 		return stages[stage].stuck, "no request of it reached the boot services"
 	}

@@ -16,7 +16,7 @@ func (c *Controller) confirm(n inventory.Node, o talos.Observation) string {
 	if !o.Up() {
 		return fmt.Sprintf("Talos is not ready in maintenance (stage %q)", o.Stage)
 	}
-	verdict := c.fleet.match(o.Facts)
+	verdict := c.fleet.Match(o.Facts)
 	switch {
 	case verdict.Outcome == identity.Match && verdict.Name != n.ID():
 		return fmt.Sprintf("a different machine answers: it is %s (%s)", verdict.Name, verdict.Reason)

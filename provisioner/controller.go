@@ -23,7 +23,8 @@ import (
 // BMC is what the controller needs of a node's BMC. *bmc.Client has it.
 type BMC interface {
 	Identify(ctx context.Context) (bmc.Identity, error)
-	ArmNetworkBoot(ctx context.Context) (bmc.BootOverride, error)
+	Arm(ctx context.Context, r bmc.BootRequest) (bmc.BootOverride, error)
+	Disarm(ctx context.Context) error
 	PowerOff(ctx context.Context) error
 	PowerOn(ctx context.Context) error
 	Close(ctx context.Context) error
@@ -56,11 +57,14 @@ type Options struct {
 	Selected []inventory.Node
 	// Reinstall names the nodes, as cluster/name, that may be installed although they run a configured Talos (I2).
 	Reinstall map[string]bool
-	Dial      Dialer
-	Prober    Prober
-	Store     *store.Store
-	Power     Power
-	Budgets   Budgets
+	// BootURL is where the boot services' HTTP is reached, such as http://10.0.0.1:8080: for BMCs that
+	// are told a URI (bmc.boot uefi-http and virtual-media).
+	BootURL string
+	Dial    Dialer
+	Prober  Prober
+	Store   *store.Store
+	Power   Power
+	Budgets Budgets
 	// PollInterval is how often a booting node is looked at; 0 takes one second.
 	PollInterval time.Duration
 	// OnEvent is called with every event, one at a time and after it is stored. It must not block for long.
@@ -75,8 +79,8 @@ const bmcParallel = 64
 // Controller plans and carries out runs over one selection of nodes.
 type Controller struct {
 	opts   Options
-	fleet  *fleet
-	window *powerWindow
+	fleet  *Fleet
+	window *PowerWindow
 
 	mu    sync.Mutex
 	nodes map[string]*node // by cluster/name; the nodes that the present run works on
@@ -100,8 +104,8 @@ func New(opts Options) (*Controller, error) {
 	opts.Budgets.BootTimeout = orDefault(opts.Budgets.BootTimeout, 15*time.Minute)
 	return &Controller{
 		opts:    opts,
-		fleet:   newFleet(opts.Inventory),
-		window:  newPowerWindow(opts.Power),
+		fleet:   NewFleet(opts.Inventory),
+		window:  NewPowerWindow(opts.Power),
 		nodes:   map[string]*node{},
 		sources: map[netip.Addr]*node{},
 	}, nil

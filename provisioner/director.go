@@ -20,11 +20,13 @@ func (c *Controller) Direct(_ context.Context, r httpboot.Request) httpboot.Answ
 }
 
 func (c *Controller) direct(r httpboot.Request) httpboot.Answer {
-	verdict := c.fleet.match(r.Facts)
+	verdict := c.fleet.Match(r.Facts)
 	switch verdict.Outcome {
 	case identity.Match:
 	case identity.Conflict:
-		c.blame(verdict)
+		if !r.Head {
+			c.blame(verdict)
+		}
 		return local("", verdict.Reason)
 	case identity.Nobody:
 		return local("", verdict.Reason)
@@ -51,11 +53,15 @@ func (n *node) direct(r httpboot.Request) httpboot.Answer {
 	}
 	if r.Arch != n.Arch {
 		reason := fmt.Sprintf("its architecture is %q and the inventory says %q", r.Arch, n.Arch)
-		n.refuse(reason)
+		if !r.Head {
+			n.refuse(reason)
+		}
 		return local(id, reason)
 	}
-	n.c.remember(r.Source, n)
-	n.see(stageScript, r.Source)
+	if !r.Head { // a HEAD asks what there is, and is no boot
+		n.c.remember(r.Source, n)
+		n.see(stageScript, r.Source)
+	}
 	return httpboot.Answer{
 		Kind: httpboot.Install, Node: id, Schematic: n.SchematicID, Version: n.TalosVersion, Args: n.args,
 		Reason: "it is armed: " + record.State,

@@ -38,8 +38,8 @@ func atWork(t *testing.T, state State, at step) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.fleet.learn("a/node-1", board1)
-	c.fleet.learn("a/node-2", board2)
+	c.fleet.Learn("a/node-1", board1)
+	c.fleet.Learn("a/node-2", board2)
 	for _, n := range nodes[:2] {
 		c.nodes[n.ID()] = &node{
 			Node: n, c: c, args: "args-of-" + n.Name, notify: make(chan struct{}, 1),

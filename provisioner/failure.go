@@ -26,6 +26,7 @@ const (
 	CauseImageNotFinished  Cause = "image never finished"
 	CauseKernelNeverCameUp Cause = "kernel never came up"
 	CauseWrongMachine      Cause = "wrong machine"
+	CauseMedium            Cause = "medium never came up"
 	CauseBudget            Cause = "budget"
 	CauseInternal          Cause = "internal"
 )
@@ -46,6 +47,7 @@ var hints = map[Cause]string{
 	CauseImageNotFinished:  "look at the server's console and at the network's error counters; the download was begun and never completed",
 	CauseKernelNeverCameUp: "look at the server's console; check ip, vlan, interface and gateway of the node: the kernel was loaded and its Talos API never answered",
 	CauseWrongMachine:      "another machine uses the node's address: correct ip in the inventory or take that machine off the network",
+	CauseMedium:            "look at the server's console; a medium carries no arguments of ours: the address must come from the schematic's extraKernelArgs or from DHCP",
 	CauseBudget:            "find out why it keeps failing before raising budgets.attempts",
 	CauseInternal:          "this is a bug: please report it with the log",
 }

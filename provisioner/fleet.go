@@ -8,9 +8,10 @@ import (
 	"github.com/talos-provision/provision/inventory/identity"
 )
 
-// fleet knows every node of the inventory, of all clusters, by the inventory's
-// facts and by what BMCs reported, and tells which node a machine is.
-type fleet struct {
+// Fleet knows every node of the inventory, of all clusters, by the inventory's
+// facts and by what BMCs reported, and tells which node a machine is. It is safe
+// for concurrent use.
+type Fleet struct {
 	mu         sync.Mutex
 	candidates []identity.Candidate
 	position   map[string]int // key of a node -> index into candidates
@@ -18,8 +19,9 @@ type fleet struct {
 	index      *identity.Index // nil after a change
 }
 
-func newFleet(nodes []inventory.Node) *fleet {
-	f := &fleet{
+// NewFleet makes the fleet of an inventory, known by its files alone.
+func NewFleet(nodes []inventory.Node) *Fleet {
+	f := &Fleet{
 		candidates: make([]identity.Candidate, 0, len(nodes)),
 		position:   make(map[string]int, len(nodes)),
 		learned:    make(map[string]identity.Facts, len(nodes)),
@@ -31,8 +33,8 @@ func newFleet(nodes []inventory.Node) *fleet {
 	return f
 }
 
-// learn adds what the node's BMC reported to what is known of the node.
-func (f *fleet) learn(id string, reported identity.Facts) {
+// Learn adds what the node's BMC reported to what is known of the node.
+func (f *Fleet) Learn(id string, reported identity.Facts) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i, known := f.position[id]
@@ -49,15 +51,15 @@ func (f *fleet) learn(id string, reported identity.Facts) {
 }
 
 // reported returns what the node's BMC reported; false when it was not asked yet.
-func (f *fleet) reported(id string) (identity.Facts, bool) {
+func (f *Fleet) reported(id string) (identity.Facts, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	facts, ok := f.learned[id]
 	return facts, ok
 }
 
-// match tells which node a machine with these facts is.
-func (f *fleet) match(observed identity.Facts) identity.Verdict {
+// Match tells which node a machine with these facts is.
+func (f *Fleet) Match(observed identity.Facts) identity.Verdict {
 	f.mu.Lock()
 	if f.index == nil {
 		f.index = identity.NewIndex(f.candidates)
@@ -67,17 +69,17 @@ func (f *fleet) match(observed identity.Facts) identity.Verdict {
 	return index.Match(observed)
 }
 
-// verify checks that the machine behind a node's BMC is that node and nobody
+// Verify checks that the machine behind a node's BMC is that node and nobody
 // else (I1): it must match exactly this node over the whole fleet, and must
 // not contradict what the inventory itself says of the node.
-func (f *fleet) verify(n inventory.Node, reported identity.Facts) (identity.Verdict, *Failure) {
+func (f *Fleet) Verify(n inventory.Node, reported identity.Facts) (identity.Verdict, *Failure) {
 	// Where the inventory gives a serial, the BMC must confirm it; a UUID or a MAC that
 	// the BMC does not report (many list no network cards) is only no contradiction.
 	key, agrees, reason := identity.Compare([]identity.Facts{n.Facts()}, reported)
 	if !agrees && (key != "" || n.Serial != "" || n.BoardSerial != "") {
 		return identity.Verdict{}, held(CauseIdentity, "the BMC at %s is not %s's: %s", n.BMC.Address, n.Name, reason)
 	}
-	verdict := f.match(reported)
+	verdict := f.Match(reported)
 	switch {
 	case verdict.Outcome == identity.Match && verdict.Name == n.ID():
 		return verdict, nil

@@ -25,7 +25,7 @@ func identify(ctx context.Context, n *node) (transition, error) {
 			return transition{}, err
 		}
 	}
-	verdict := n.c.fleet.match(id.Facts)
+	verdict := n.c.fleet.Match(id.Facts)
 	return transition{state: Identified, message: fmt.Sprintf("%s %s, by %s %s", id.Vendor, id.Model, verdict.Key, verdict.Value)}, nil
 }
 
@@ -43,8 +43,8 @@ func (n *node) connect(ctx context.Context) (bmc.Identity, error) {
 	if err != nil {
 		return bmc.Identity{}, err
 	}
-	n.c.fleet.learn(n.ID(), id.Facts)
-	if _, refusal := n.c.fleet.verify(n.Node, id.Facts); refusal != nil {
+	n.c.fleet.Learn(n.ID(), id.Facts)
+	if _, refusal := n.c.fleet.Verify(n.Node, id.Facts); refusal != nil {
 		return bmc.Identity{}, refusal
 	}
 	n.wasOn = id.PowerState == bmc.On

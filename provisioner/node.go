@@ -115,6 +115,7 @@ func (n *node) live(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		default:
+			n.eject(ctx)
 			err = n.giveUp(classify(err))
 		}
 		if err != nil {

@@ -21,7 +21,7 @@ func (c *Controller) ObserveLease(l dhcp.Lease) {
 	default:
 		return // an installed system renews its lease: that is no boot
 	}
-	verdict := c.fleet.match(identity.Facts{MACs: []string{l.MAC}})
+	verdict := c.fleet.Match(identity.Facts{MACs: []string{l.MAC}})
 	if verdict.Outcome != identity.Match {
 		return
 	}

@@ -135,9 +135,9 @@ func (c *Controller) look(ctx context.Context, n inventory.Node, unfinished stri
 	s.identity, s.err = c.identify(ctx, n)
 	switch {
 	case s.err == nil:
-		c.fleet.learn(n.ID(), s.identity.Facts)
+		c.fleet.Learn(n.ID(), s.identity.Facts)
 	case s.inFlight:
-		c.fleet.learn(n.ID(), s.record.Facts)
+		c.fleet.Learn(n.ID(), s.record.Facts)
 	}
 	if n.IP != "" {
 		s.talos = c.opts.Prober.Probe(ctx, n.IP)
@@ -209,7 +209,7 @@ func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
 		return p.refuse(classify(s.err))
 	}
 	facts, _ := c.fleet.reported(n.ID())
-	verdict, refusal := c.fleet.verify(n, facts)
+	verdict, refusal := c.fleet.Verify(n, facts)
 	if refusal != nil {
 		return p.refuse(refusal)
 	}

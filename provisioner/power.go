@@ -17,23 +17,24 @@ type Power struct {
 	Jitter time.Duration
 }
 
-// powerWindow admits at most limits.Parallel power-ons in any stretch of time
+// PowerWindow admits at most limits.Parallel power-ons in any stretch of time
 // as long as limits.Window. It counts what was admitted, so that a burst after
 // a quiet time is no larger than a burst at any other.
-type powerWindow struct {
+type PowerWindow struct {
 	limits Power
 
 	mu     sync.Mutex
 	recent []time.Time // admissions of the last Window, oldest first
 }
 
-func newPowerWindow(limits Power) *powerWindow {
+// NewPowerWindow makes a window in which nothing was admitted yet.
+func NewPowerWindow(limits Power) *PowerWindow {
 	limits.Parallel = max(limits.Parallel, 1)
-	return &powerWindow{limits: limits}
+	return &PowerWindow{limits: limits}
 }
 
-// wait blocks until one more power-on is allowed, and counts it.
-func (w *powerWindow) wait(ctx context.Context) error {
+// Wait blocks until one more power-on is allowed, and counts it.
+func (w *PowerWindow) Wait(ctx context.Context) error {
 	for {
 		delay := w.admit(time.Now())
 		if delay == 0 {
@@ -50,7 +51,7 @@ func (w *powerWindow) wait(ctx context.Context) error {
 }
 
 // admit counts a power-on at now and returns 0, or returns how long to wait before asking again.
-func (w *powerWindow) admit(now time.Time) time.Duration {
+func (w *PowerWindow) admit(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// An admission is put off by up to Jitter, so it stays counted for that much longer.

@@ -18,11 +18,11 @@ func TestI10PowerOnsPerWindowAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const nodes = 40
-				window := newPowerWindow(limits)
+				window := NewPowerWindow(limits)
 				admitted := make(chan time.Time, nodes)
 				for range nodes {
 					go func() {
-						if err := window.wait(t.Context()); err != nil {
+						if err := window.Wait(t.Context()); err != nil {
 							t.Error(err)
 						}
 						admitted <- time.Now()
@@ -46,9 +46,9 @@ func TestNoWindowMeansNoLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		window := newPowerWindow(Power{Parallel: 1})
+		window := NewPowerWindow(Power{Parallel: 1})
 		for range 100 {
-			if err := window.wait(t.Context()); err != nil {
+			if err := window.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -3,7 +3,6 @@
 package pxe
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -27,7 +26,8 @@ const (
 type Options struct {
 	// DHCP configures the DHCP server; nil leaves it out, for networks whose own
 	// server points machines here. An empty BootURL is filled in from BaseURL, or
-	// from ServerAddress and the port that HTTP is bound to.
+	// from ServerAddress and the port that HTTP is bound to; with several
+	// interfaces each has its own.
 	DHCP *dhcp.Options
 	// TFTP configures the TFTP server; nil leaves it out, for machines that boot
 	// by UEFI HTTP only. A nil Autoexec is filled in, an empty IPXEDir is HTTP's.
@@ -116,17 +116,21 @@ func checkBaseURL(base string) error {
 }
 
 // bootURL is the base that DHCP answers carry. They are made before a machine
-// speaks to us over HTTP, so the address must be known beforehand.
-func bootURL(o Options, http netip.AddrPort) (string, error) {
+// speaks to us over HTTP, so the address must be known beforehand. It is empty
+// when that depends on the interface that a machine asks at.
+func bootURL(o Options, http netip.AddrPort) string {
 	if o.DHCP.BootURL != "" {
-		return o.DHCP.BootURL, nil
+		return o.DHCP.BootURL
+	}
+	if len(o.DHCP.Interfaces) > 1 {
+		return ""
 	}
 	for _, addr := range []netip.Addr{o.DHCP.ServerAddress, http.Addr()} {
 		if addr.IsValid() && !addr.IsUnspecified() {
-			return httpboot.URL(addr, http.Port()), nil
+			return httpboot.URL(addr, http.Port())
 		}
 	}
-	return "", errors.New("the address that machines reach HTTP by is not known, because HTTP listens on all of them; set network.address")
+	return ""
 }
 
 // scriptURL is the base that a TFTP client finds HTTP by: at the address of this

@@ -44,7 +44,11 @@ func New(o Options) (*Services, error) {
 	if o.BaseURL != "" && o.HTTP.BaseURL == nil {
 		o.HTTP.BaseURL = func(*http.Request) string { return o.BaseURL }
 	}
-	s := &Services{opts: o, handler: httpboot.New(o.HTTP.Options)}
+	s := &Services{opts: o}
+	if o.DHCP != nil {
+		o.HTTP.OnScript = s.scriptSeen(o.HTTP.OnScript)
+	}
+	s.handler = httpboot.New(o.HTTP.Options)
 	if o.TFTP != nil {
 		t := *o.TFTP
 		if t.Autoexec == nil {
@@ -91,9 +95,7 @@ func (s *Services) Listen(ctx context.Context) (err error) {
 		return nil
 	}
 	d := *s.opts.DHCP
-	if d.BootURL, err = bootURL(s.opts, s.http); err != nil {
-		return fmt.Errorf("set up DHCP: %w", err)
-	}
+	d.BootURL, d.BootPort = bootURL(s.opts, s.http), int(s.http.Port())
 	if s.dhcp, err = dhcp.New(d); err != nil {
 		return err
 	}
@@ -188,13 +190,31 @@ func (s *Services) serveHTTP(ctx context.Context, listener net.Listener) error {
 		}
 	})
 	s.opts.Log.Info("HTTP is served", "address", addr)
-	err := srv.Serve(listener)
+	err := srv.Serve(httpboot.Limit(listener))
 	if stop() {
 		_ = srv.Close() // it failed by itself: let go of its connections
 		return fmt.Errorf("serve HTTP on %s: %w; restart the boot services", addr, err)
 	}
 	<-stopped
 	return nil
+}
+
+// scriptSeen tells DHCP of every machine that asked for its script, which is in
+// no boot loop then, before it passes the event on.
+func (s *Services) scriptSeen(next func(httpboot.Request, httpboot.Answer)) func(httpboot.Request, httpboot.Answer) {
+	return func(r httpboot.Request, a httpboot.Answer) {
+		s.mu.Lock()
+		leases := s.dhcp
+		s.mu.Unlock()
+		if leases != nil {
+			for _, mac := range r.Facts.MACs {
+				leases.ScriptRequested(mac)
+			}
+		}
+		if next != nil {
+			next(r, a)
+		}
+	}
 }
 
 // autoexec is the script for a TFTP client that reached this host at local.

@@ -287,9 +287,8 @@ func TestBootURLsPointAtAnAddressThatMachinesCanReach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := bootURL(o, tc.http)
-		if got != tc.boot || (err == nil) != (tc.boot != "") {
-			t.Errorf("%s: boot URL %q, %v", name, got, err)
+		if got := bootURL(o, tc.http); got != tc.boot {
+			t.Errorf("%s: boot URL %q, want %q", name, got, tc.boot)
 		}
 		if got := scriptURL(o, tc.http, tc.local); got != tc.script {
 			t.Errorf("%s: script URL %q, want %q", name, got, tc.script)

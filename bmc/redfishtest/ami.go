@@ -20,7 +20,7 @@ func AMI() Profile {
 		Settings: Settings{
 			ID:        "SD",
 			Annotated: true,
-			Keys:      []string{keyTarget, keyEnabled, keyMode},
+			Keys:      []string{keyTarget, keyEnabled, keyMode, keyURI},
 			Refusal: fail(http.StatusBadRequest, "Ami.1.0.OperationSupportedInFutureStateURI",
 				"The property Boot can be changed at /redfish/v1/Systems/Self/SD only."),
 		},

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 )
 
 const (
 	keyTarget  = "BootSourceOverrideTarget"
 	keyEnabled = "BootSourceOverrideEnabled"
 	keyMode    = "BootSourceOverrideMode"
+	keyURI     = "HttpBootUri"
 
 	modeUEFI   = "UEFI"
 	modeLegacy = "Legacy"
@@ -20,6 +23,7 @@ const (
 
 	targetNone = "None"
 	targetPxe  = "Pxe"
+	targetHTTP = "UefiHttp"
 )
 
 // restOverride is what is shown while nothing is overridden.
@@ -56,7 +60,10 @@ func (s *Service) bootDocument(settings bool) Document {
 			d[keyEnabled+"@Redfish.AllowableValues"] = rules.Enabled
 		}
 	}
-	for _, key := range []string{keyTarget, keyEnabled, keyMode} {
+	if s.hasHTTPBootURI() {
+		d[keyURI] = nullable(o.HTTPBootURI)
+	}
+	for _, key := range []string{keyTarget, keyEnabled, keyMode, keyURI} {
 		if settings && !slices.Contains(rules.Settings.Keys, key) || key == keyMode && rules.NoMode {
 			delete(d, key)
 			delete(d, key+"@Redfish.AllowableValues")
@@ -69,7 +76,21 @@ func (s *Service) patchSystem(x *exchange) Answer {
 	if refusal := s.profile.Boot.Settings.Refusal; refusal.given() {
 		return refusal
 	}
-	return s.patchBoot(x, "", []string{keyTarget, keyEnabled, keyMode})
+	return s.patchBoot(x, "", []string{keyTarget, keyEnabled, keyMode, keyURI})
+}
+
+// hasHTTPBootURI tells whether the BMC has HttpBootUri at all.
+func (s *Service) hasHTTPBootURI() bool {
+	rules := s.profile.Boot
+	return !rules.NoHTTPBootURI && (slices.Contains(rules.Targets, targetHTTP) || slices.Contains(rules.Unlisted, targetHTTP))
+}
+
+// nullable shows what is not set as null, which is what Redfish does.
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }
 
 func (s *Service) patchSettings(x *exchange) Answer {
@@ -83,6 +104,9 @@ func (s *Service) patchBoot(x *exchange, resource string, keys []string) Answer 
 	if a := s.precondition(x, resource); a.given() {
 		return a
 	}
+	if rules := s.profile.Boot; rules.DuringPOST.given() && s.inPOST() {
+		return rules.DuringPOST
+	}
 	given, a := s.parseBoot(x.body, keys)
 	if a.given() {
 		return a
@@ -90,15 +114,23 @@ func (s *Service) patchBoot(x *exchange, resource string, keys []string) Answer 
 	if a = s.checkBoot(given); a.given() {
 		return a
 	}
-	if !x.effect.ignoreWrite {
+	ignored, dropped := x.effect.ignoreWrite, x.effect.dropOverride
+	return s.perhapsTask(x, s.profile.Tasks.Patches, orNoContent(s.profile.Patched), func() {
+		if ignored {
+			return
+		}
 		s.override = s.merged(given)
 		if _, ok := given[keyMode]; ok && s.profile.Boot.JobOnMode {
 			s.counts.configJobs++
 		}
-		s.dropNext = s.dropNext || x.effect.dropOverride
+		s.dropNext = s.dropNext || dropped
 		s.revision++
-	}
-	return orNoContent(s.profile.Patched)
+	})
+}
+
+// inPOST tells whether the firmware is in its self-test; the lock is held.
+func (s *Service) inPOST() bool {
+	return !s.onAt.IsZero() && time.Since(s.onAt) < s.config.POST && s.machine.Powered()
 }
 
 // parseBoot returns the Boot properties of a PATCH body by name.
@@ -146,6 +178,9 @@ func (s *Service) checkBoot(given map[string]string) Answer {
 	if _, ok := given[keyMode]; ok && rules.NoMode {
 		return s.unknown(keyMode)
 	}
+	if _, ok := given[keyURI]; ok && !s.hasHTTPBootURI() {
+		return s.unknown(keyURI)
+	}
 	if _, ok := given[keyMode]; ok && rules.ModeRefusal.given() {
 		return rules.ModeRefusal
 	}
@@ -153,9 +188,15 @@ func (s *Service) checkBoot(given map[string]string) Answer {
 		return rules.ClearRefusal
 	}
 	allowed := map[string][]string{
-		keyTarget: rules.Targets, keyEnabled: s.enabledValues(), keyMode: {modeUEFI, modeLegacy},
+		keyTarget: slices.Concat(rules.Targets, rules.Unlisted), keyEnabled: s.enabledValues(), keyMode: {modeUEFI, modeLegacy},
 	}
 	for name, value := range given {
+		if name == keyURI {
+			if value != "" && !strings.Contains(value, "://") {
+				return fail(http.StatusBadRequest, s.message("PropertyValueFormatError"), "The value is not a URI.", value, name)
+			}
+			continue
+		}
 		if !slices.Contains(allowed[name], value) {
 			return fail(http.StatusBadRequest, s.message("PropertyValueNotInList"), "The value is not in the list of acceptable values.", value, name)
 		}
@@ -177,11 +218,12 @@ func (s *Service) merged(given map[string]string) Override {
 	pick(&next.Target, keyTarget, "")
 	pick(&next.Enabled, keyEnabled, rules.OmittedEnabled)
 	pick(&next.Mode, keyMode, rules.OmittedMode)
+	pick(&next.HTTPBootURI, keyURI, "")
 	if next.Enabled == enabledOnce && rules.AlwaysContinuous {
 		next.Enabled = enabledContinuous
 	}
 	if next.Enabled == enabledDisabled {
-		next.Target = s.restOverride().Target
+		next.Target, next.HTTPBootURI = s.restOverride().Target, ""
 	}
 	return next
 }
@@ -192,13 +234,17 @@ func (s *Service) merged(given map[string]string) Override {
 func (s *Service) takeBoot(soft bool, dropped bool) (boot Boot, undo func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settle()
 	before := s.override
-	boot = Boot{Mode: s.config.BootMode}
+	boot = Boot{Mode: s.config.BootMode, Media: s.inserted()}
 	if before.Enabled == enabledDisabled || soft && s.profile.Boot.IgnoredByRestart {
 		return boot, func() {}
 	}
 	if !dropped && !s.dropNext {
 		boot.Target, boot.Mode = before.Target, before.Mode
+		if boot.Target == targetHTTP {
+			boot.HTTPBootURI = before.HTTPBootURI
+		}
 	}
 	if before.Enabled == enabledOnce || dropped || s.dropNext {
 		s.override = s.restOverride()

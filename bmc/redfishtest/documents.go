@@ -41,6 +41,7 @@ func (s *Service) getRoot(*exchange) Answer {
 		"Systems":        link("/redfish/v1/Systems"),
 		"Chassis":        link("/redfish/v1/Chassis"),
 		"Managers":       link("/redfish/v1/Managers"),
+		"Tasks":          link(taskServicePath),
 		"Links":          Document{},
 	}
 	for name, value := range map[string]string{"Vendor": s.profile.Vendor, "Product": s.profile.Product} {
@@ -58,9 +59,17 @@ func (s *Service) getRoot(*exchange) Answer {
 func (s *Service) getSessionService(*exchange) Answer {
 	return s.shaped(ResourceSessionService, Document{
 		"@odata.id": "/redfish/v1/SessionService", "@odata.type": "#SessionService.v1_1_8.SessionService",
-		"Id": "SessionService", "Name": "Session Service", "ServiceEnabled": true, "SessionTimeout": 1800,
+		"Id": "SessionService", "Name": "Session Service", "ServiceEnabled": true, "SessionTimeout": s.sessionTimeout(),
 		"Sessions": link(sessionsPath),
 	})
+}
+
+// sessionTimeout is in seconds; the standard allows no less than 30.
+func (s *Service) sessionTimeout() int {
+	if s.config.SessionTimeout > 0 {
+		return max(30, int(s.config.SessionTimeout.Seconds()))
+	}
+	return 1800
 }
 
 func (s *Service) getSystem(*exchange) Answer {
@@ -85,6 +94,7 @@ func (s *Service) getSystem(*exchange) Answer {
 			"@odata.type": "#Settings.v1_3_0.Settings", "SettingsObject": link(s.settingsPath()),
 		}
 	}
+	s.linkMedia(ResourceSystem, d)
 	s.tag(d, "")
 	return s.shaped(ResourceSystem, d)
 }
@@ -140,12 +150,14 @@ func (s *Service) getAssembly(*exchange) Answer {
 }
 
 func (s *Service) getManager(*exchange) Answer {
-	return s.shaped(ResourceManager, Document{
+	d := Document{
 		"@odata.id": s.managerPath(), "@odata.type": "#Manager.v1_11_0.Manager",
 		"Id": s.profile.ManagerID, "Name": "Manager", "ManagerType": "BMC", "FirmwareVersion": "1.0.0",
 		"Status": Document{"State": "Enabled", "Health": "OK"},
 		"Links":  Document{"ManagerForServers": []Document{link(s.systemPath())}},
-	})
+	}
+	s.linkMedia(ResourceManager, d)
+	return s.shaped(ResourceManager, d)
 }
 
 func (s *Service) getInterfaces(*exchange) Answer {

@@ -49,6 +49,15 @@ func (s *Service) precondition(x *exchange, resource string) Answer {
 		"The If-Match header does not match the current entity tag of the resource.")
 }
 
+// actionPrecondition checks If-Match on an action.
+func (s *Service) actionPrecondition(x *exchange) Answer {
+	if s.profile.ETag.RefuseOnActions && x.request.Header.Get("If-Match") != "" {
+		return fail(http.StatusPreconditionFailed, s.message("PreconditionFailed"),
+			"The If-Match header cannot be used with this request.")
+	}
+	return Answer{}
+}
+
 // gzipTag is the tag that some web servers send to clients that accept gzip.
 func gzipTag(tag string) string {
 	if rest, ok := strings.CutSuffix(tag, `"`); ok {

@@ -2,6 +2,7 @@ package redfishtest_test
 
 import (
 	"fmt"
+	"testing/fstest"
 
 	"github.com/stmcginnis/gofish"
 	"github.com/stmcginnis/gofish/schemas"
@@ -44,18 +45,21 @@ func Example() {
 		BootSourceOverrideEnabled: schemas.OnceBootSourceOverrideEnabled,
 		BootSourceOverrideMode:    schemas.UEFIBootSourceOverrideMode,
 	}))
-	fmt.Printf("armed:   %+v\n", service.Override())
+	armed := service.Override()
+	fmt.Println("armed: ", armed.Target, armed.Enabled, armed.Mode)
 	_, err = systems[0].Reset(schemas.OnResetType)
 	check(err)
 	client.Logout()
 
-	fmt.Printf("booted:  %+v\n", machine.Boots())
-	fmt.Printf("now:     %+v\n", service.Override())
+	for _, boot := range machine.Boots() {
+		fmt.Println("booted:", boot.Target, boot.Mode)
+	}
+	fmt.Println("now:   ", service.Override().Enabled)
 	fmt.Printf("logins %d, sessions left open %d\n", service.Logins(), service.OpenSessions())
 	// Output:
-	// armed:   {Target:Pxe Enabled:Once Mode:UEFI}
-	// booted:  [{Target:Pxe Mode:UEFI}]
-	// now:     {Target:Pxe Enabled:Disabled Mode:UEFI}
+	// armed:  Pxe Once UEFI
+	// booted: Pxe UEFI
+	// now:    Disabled
 	// logins 1, sessions left open 0
 }
 
@@ -86,4 +90,30 @@ func ExampleProfile_With() {
 		})
 	service := redfishtest.New(redfishtest.Config{Profile: profile})
 	defer service.Close()
+}
+
+// A profile from the dump of a real BMC, here one that fits on a screen. A dump
+// made by Redfish-Mockup-Creator is read with os.DirFS("folder").
+func ExampleFromDump() {
+	dump := fstest.MapFS{
+		"redfish/v1/index.json": {Data: []byte(`{"Vendor":"Acme","Systems":{"@odata.id":"/redfish/v1/Systems"},
+			"SessionService":{"@odata.id":"/redfish/v1/SessionService"}}`)},
+		"redfish/v1/Systems/index.json": {Data: []byte(`{"Members":[{"@odata.id":"/redfish/v1/Systems/Blade"}]}`)},
+		"redfish/v1/Systems/Blade/index.json": {Data: []byte(`{"Id":"Blade","Manufacturer":"Acme","SerialNumber":"ACME0001",
+			"Boot":{"BootSourceOverrideTarget@Redfish.AllowableValues":["None","Pxe"]},
+			"Actions":{"#ComputerSystem.Reset":{"ResetType@Redfish.AllowableValues":["On","ForceOff"]}}}`)},
+	}
+	profile, err := redfishtest.FromDump("acme", dump)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// What a dump cannot show: this BMC wants the three properties together.
+	profile.Boot.RequireAll = true
+
+	service := redfishtest.New(redfishtest.Config{Profile: profile})
+	defer service.Close()
+	fmt.Println(service.SystemPath(), profile.Boot.Targets, profile.Reset.Types, profile.Boot.NoMode)
+	// Output:
+	// /redfish/v1/Systems/Blade [None Pxe] [On ForceOff] true
 }

@@ -26,18 +26,25 @@ func Hypervisor() Extra {
 }
 
 func (s *Service) extras() []Extra {
-	return append(append([]Extra(nil), s.profile.Extra...), s.config.Extra...)
+	all := append(append([]Extra(nil), s.profile.Extra...), s.config.Extra...)
+	if s.profile.ExtraFor != nil {
+		all = append(all, s.profile.ExtraFor(s.hardware())...)
+	}
+	return all
 }
 
-func (s *Service) extra(path string) (Answer, bool) {
+func (s *Service) extra(path string) (Extra, bool) {
 	for _, e := range s.extras() {
-		if e.Path != path {
-			continue
+		if e.Path == path {
+			return e, true
 		}
-		if e.Refusal.given() {
-			return e.Refusal, true
-		}
-		return found(e.Document), true
 	}
-	return Answer{}, false
+	return Extra{}, false
+}
+
+func (e Extra) answer() Answer {
+	if e.Refusal.given() {
+		return e.Refusal
+	}
+	return found(e.Document)
 }

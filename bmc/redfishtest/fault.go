@@ -26,13 +26,14 @@ type Fault struct {
 // Action is what a fault does. Make one with a function of this package:
 // [Respond], [Redirect], [StripHeader], [Delay], [CloseConnection],
 // [CloseAfter], [IgnoreWrite], [DropOverride], [IgnorePower], [FallBack],
-// [DropToken], [Call].
+// [AsTask], [DropToken], [Call].
 type Action struct {
 	kind   actionKind
 	answer Answer
 	delay  time.Duration
 	header []string
 	call   func(*Service)
+	task   TaskRules
 }
 
 type actionKind int
@@ -49,6 +50,7 @@ const (
 	actIgnorePower
 	actFallBack
 	actDropToken
+	actTask
 	actCall
 )
 
@@ -97,6 +99,10 @@ func FallBack() Action { return Action{kind: actFallBack} }
 // DropToken forgets every session and answers 401, as a BMC that was restarted.
 func DropToken() Action { return Action{kind: actDropToken} }
 
+// AsTask answers the write with 202 and a task that does the work, see
+// [TaskRules]; its Resets, Patches and Media do not count.
+func AsTask(rules TaskRules) Action { return Action{kind: actTask, task: rules} }
+
 // Call calls f before the request is handled, with nothing locked, for tests
 // that must act between two requests of a client.
 func Call(f func(*Service)) Action { return Action{kind: actCall, call: f} }
@@ -116,6 +122,7 @@ type effect struct {
 	dropTokens                                      bool
 	strip                                           []string
 	calls                                           []func(*Service)
+	task                                            *TaskRules
 }
 
 type closing int
@@ -154,6 +161,8 @@ func (a Action) apply(e *effect) (final bool) {
 		e.ignorePower = true
 	case actFallBack:
 		e.regress = true
+	case actTask:
+		e.task = &a.task
 	case actNothing:
 	}
 	return false

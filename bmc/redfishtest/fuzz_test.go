@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/talos-provision/provision/bmc/redfishtest"
 )
@@ -73,6 +74,33 @@ func FuzzFaultPath(f *testing.F) {
 			if pattern == "" && w.Code != 599 {
 				t.Errorf("the empty pattern does not match %q", path)
 			}
+		}
+	})
+}
+
+// No dump makes FromDump panic, and a profile that it makes can be served.
+func FuzzDump(f *testing.F) {
+	f.Add(`{"Members":[{"@odata.id":"/redfish/v1/Systems/A"}]}`, `{"Boot":{},"Actions":{"#ComputerSystem.Reset":{}}}`)
+	f.Add(`{"Members":[{"@odata.id":"/redfish/v1/Systems/A/"}]}`, `{"Boot":{"BootSourceOverrideTarget":1},"Links":{"Chassis":[[]],"ManagedBy":{}},
+		"@Redfish.Settings":{"SettingsObject":{"@odata.id":"/redfish/v1/Systems/A"}},"Actions":{"#ComputerSystem.Reset":{"@Redfish.ActionInfo":5}}}`)
+	f.Add(`{"Members":{"@odata.id":"x"}}`, `[]`)
+	f.Add(`{"Members":[{"@odata.id":"/redfish/v1/Systems/A"}]}`, `{"Boot":[],"Actions":{"#ComputerSystem.Reset":{"ResetType@Redfish.AllowableValues":"On"}}}`)
+	f.Fuzz(func(t *testing.T, collection, system string) {
+		profile, err := redfishtest.FromDump("fuzz", fstest.MapFS{
+			"redfish/v1/Systems/index.json":   {Data: []byte(collection)},
+			"redfish/v1/Systems/A/index.json": {Data: []byte(system)},
+		})
+		if err != nil {
+			return
+		}
+		s := redfishtest.New(redfishtest.Config{Profile: profile})
+		defer s.Close()
+		r := (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: s.SystemPath()}, Header: http.Header{}, Body: http.NoBody}).WithContext(t.Context())
+		r.SetBasicAuth(redfishtest.DefaultUsername, redfishtest.DefaultPassword)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s is %d %q", s.SystemPath(), w.Code, w.Body)
 		}
 	})
 }

@@ -19,6 +19,11 @@ func HPE() Profile {
 		Enabled:      []string{"Disabled", "Once", "Continuous"},
 		ModeRefusal:  refuse("iLO.2.30.UnsupportedOperation"),
 		ClearRefusal: refuse("iLO.2.30.UnsupportedOperation"),
+		DuringPOST: Answer{Status: http.StatusBadRequest,
+			Body: encode(Document{"error": Document{
+				"code": "iLO.0.10.ExtendedInfo", "message": "See @Message.ExtendedInfo for more information.",
+				"@Message.ExtendedInfo": []Document{{"MessageId": "iLO.2.37.UnableToModifyDuringSystemPOST", "MessageArgs": []string{keyTarget}}},
+			}})},
 	}
 	wrongState := func(state string) Answer {
 		return Answer{Status: http.StatusBadRequest, Body: iloError("iLO.0.10.InvalidOperationForSystemState", state)}
@@ -30,6 +35,7 @@ func HPE() Profile {
 		AlreadyOn:  wrongState("Power is on"),
 		AlreadyOff: wrongState("Power is off"),
 	}
+	p.Media.Slots = []Slot{{ID: "1", Types: []string{"Floppy", "USBStick"}}, {ID: "2", Types: []string{"CD", "DVD"}}}
 	p.Patched, p.Session.Deleted = iloSuccess(), iloSuccess()
 	p.Decorate = map[Resource]func(Hardware, Document){
 		ResourceSystem: func(h Hardware, d Document) {

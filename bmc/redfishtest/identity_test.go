@@ -98,7 +98,8 @@ func TestNoLinkIsDead(t *testing.T) {
 	for _, profile := range redfishtest.Profiles() {
 		t.Run(profile.Name, func(t *testing.T) {
 			t.Parallel()
-			c := newClient(t, start(t, fullConfig(profile)))
+			s := start(t, fullConfig(profile))
+			c := newClient(t, s)
 			seen := map[string]bool{}
 			var visit func(path string)
 			visit = func(path string) {
@@ -110,7 +111,7 @@ func TestNoLinkIsDead(t *testing.T) {
 			}
 			visit("/redfish/v1/")
 			for _, path := range []string{
-				"/redfish/v1/Systems/" + profile.SystemID + "/EthernetInterfaces/2",
+				s.SystemPath() + "/EthernetInterfaces/2",
 				"/redfish/v1/Managers/" + profile.ManagerID,
 				"/redfish/v1/Chassis/" + profile.ChassisID,
 			} {

@@ -6,7 +6,8 @@ import "net/http"
 // (Oem.Lenovo.SystemBoardSerialNumber); Chassis/3 is a drive enclosure with a
 // serial number of its own and no System; the settings resource Pending has no
 // Boot; an override is Once or Disabled; a PATCH needs If-Match
-// (ansible#56150).
+// (ansible#56150); virtual media is inserted and ejected by a PATCH of Image and
+// Inserted, and its RDOC slots take no network share.
 func Lenovo() Profile {
 	p := Generic()
 	p.Name, p.Manufacturer, p.Vendor, p.Product = "lenovo", "Lenovo", "Lenovo", "XClarity Controller"
@@ -19,6 +20,10 @@ func Lenovo() Profile {
 	p.Reset.Types = []string{"On", "Nmi", "GracefulShutdown", "GracefulRestart", "ForceOn", "ForceOff", "ForceRestart"}
 	p.ETag.Required = fail(http.StatusPreconditionRequired, "Base.1.12.PreconditionRequired",
 		"A precondition header or annotation is required to change this resource.")
+	p.Media = MediaRules{
+		On: []Resource{ResourceManager, ResourceSystem}, ByPatch: true,
+		Slots: []Slot{{ID: "RDOC1", Types: []string{"CD"}, Closed: true}, {ID: "EXT1", Types: []string{"CD", "DVD"}}, {ID: "EXT2", Types: []string{"CD", "DVD"}}},
+	}
 	p.Decorate = map[Resource]func(Hardware, Document){ResourceChassis: lenovoChassis}
 	p.Extra = []Extra{{
 		Path: "/redfish/v1/Chassis/3",

@@ -12,6 +12,12 @@ type Boot struct {
 	Target string
 	// Mode is "UEFI" or "Legacy".
 	Mode string
+	// HTTPBootURI is the file to boot when Target is "UefiHttp"; empty means
+	// that DHCP names it.
+	HTTPBootURI string
+	// Media is the URI of the image in the BMC's virtual CD drive, whatever
+	// Target is; empty when the drive is. "Cd" boots it.
+	Media string
 }
 
 // Machine is the computer behind the BMC. A [Service] never calls PowerOn and

@@ -16,17 +16,24 @@ type Profile struct {
 	Registry string
 	// SystemID, ChassisID and ManagerID are the last parts of the paths.
 	SystemID, ChassisID, ManagerID string
+	// SystemIDIsSerial calls the System by the machine's serial number, if it
+	// has one.
+	SystemIDIsSerial bool
 	// Boot, Reset, Session and ETag say what the BMC does with requests.
 	Boot    BootRules
 	Reset   ResetRules
 	Session SessionRules
 	ETag    ETagRules
+	Media   MediaRules
+	Tasks   TaskRules
 	// Patched answers a PATCH that was taken; zero is 204 without a body.
 	Patched Answer
 	// Decorate changes a document into the vendor's shape before it is sent.
 	Decorate map[Resource]func(Hardware, Document)
 	// Extra resources beside those of the one machine.
 	Extra []Extra
+	// ExtraFor makes resources that show the machine's identity; nil: none.
+	ExtraFor func(Hardware) []Extra
 }
 
 // Resource names a kind of document that a profile can decorate.
@@ -42,6 +49,7 @@ const (
 	ResourceManager        Resource = "manager"
 	ResourceInterface      Resource = "ethernet-interface"
 	ResourceActionInfo     Resource = "reset-action-info"
+	ResourceMedia          Resource = "virtual-media"
 )
 
 // Hardware is the machine's identity, as given in [Config].
@@ -57,6 +65,8 @@ type Extra struct {
 	Path string
 	// First lists it before the machine's own resource instead of after it.
 	First bool
+	// Instead shows it in place of the service's own document of that path.
+	Instead bool
 	// Document is what a GET shows.
 	Document Document
 	// Refusal answers the GET instead, e.g. 503 while the host is off.
@@ -68,6 +78,14 @@ type BootRules struct {
 	// Targets and Enabled are the allowable values; an empty Enabled is not
 	// shown, and then allows Disabled, Once and Continuous.
 	Targets, Enabled []string
+	// Unlisted are targets that it takes although it does not show them.
+	Unlisted []string
+	// NoHTTPBootURI has no HttpBootUri (new in ComputerSystem 1.9). Without
+	// UefiHttp among the targets there is none either.
+	NoHTTPBootURI bool
+	// DuringPOST answers boot writes for [Config].POST after each power-on
+	// (metal-operator#997); zero takes them.
+	DuringPOST Answer
 	// HideAllowable shows the allowable values on the settings resource only.
 	HideAllowable bool
 	// NoMode has no BootSourceOverrideMode and refuses it (metal-operator#982).
@@ -136,6 +154,9 @@ type ResetRules struct {
 	AlreadyOn, AlreadyOff Answer
 	// Busy answers any reset while another is in progress; zero queues it.
 	Busy Answer
+	// Settling answers On for [Config].Settling after each power-off; zero
+	// takes it (ironic bug 2162995).
+	Settling Answer
 }
 
 // SessionRules is how a BMC logs clients in.
@@ -151,6 +172,9 @@ type SessionRules struct {
 	ProtectRoot bool
 	// Deleted answers a logout; zero is 204 without a body.
 	Deleted Answer
+	// Lockout is the number of wrong passwords in a row after which the account
+	// is locked, unless [Config] gives one; zero never.
+	Lockout int
 }
 
 // ETagRules is how a BMC makes and checks entity tags.
@@ -166,6 +190,8 @@ type ETagRules struct {
 	// GzipSuffix adds "-gzip" to the tag when the client accepts gzip, and
 	// then refuses that tag (gofish#511).
 	GzipSuffix bool
+	// RefuseOnActions answers an action with If-Match 412 (gofish#511).
+	RefuseOnActions bool
 }
 
 // IfMatch is a way to compare If-Match with the entity tag.
@@ -200,7 +226,8 @@ func (p Profile) With(kind Resource, edit func(Hardware, Document)) Profile {
 // Profiles returns every vendor profile.
 func Profiles() []Profile {
 	return []Profile{
-		Generic(), Supermicro(), SupermicroX10(), Dell(), HPE(), Lenovo(), AMI(), SushyTools(),
+		Generic(), Supermicro(), SupermicroX10(), Dell(), DellIDRAC10(), HPE(), Lenovo(), AMI(),
+		Huawei(), Cisco(), NVIDIA(), OpenBMC(), SushyTools(),
 	}
 }
 

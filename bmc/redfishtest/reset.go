@@ -71,6 +71,9 @@ type transition struct {
 }
 
 func (s *Service) postReset(x *exchange) Answer {
+	if a := s.actionPrecondition(x); a.given() {
+		return a
+	}
 	var parameters struct{ ResetType string }
 	if err := json.Unmarshal(x.body, &parameters); err != nil {
 		return s.malformed()
@@ -94,13 +97,20 @@ func (s *Service) postReset(x *exchange) Answer {
 	if !s.enqueue(t) {
 		return fail(http.StatusServiceUnavailable, s.message("ServiceShuttingDown"), "The service is shutting down.")
 	}
+	if x.effect.task != nil || s.profile.Tasks.Resets {
+		return s.resetTask(x, name, t)
+	}
 	if s.config.PowerLag <= 0 {
 		<-t.done
 		if t.err != nil {
-			return fail(http.StatusInternalServerError, s.message("InternalError"), "The machine could not be switched.")
+			return s.notSwitched()
 		}
 	}
 	return s.accepted(name)
+}
+
+func (s *Service) notSwitched() Answer {
+	return fail(http.StatusInternalServerError, s.message("InternalError"), "The machine could not be switched.")
 }
 
 // accepted records a reset that is answered with success.
@@ -124,6 +134,8 @@ func (s *Service) checkState(name string, kind resetKind, state string) (a Answe
 		refusal = rules.Busy
 	case kind.on && kind.off && state == stateOff:
 		refusal = rules.WhileOff
+	case kind.on && !kind.off && state == stateOff && s.settling():
+		refusal = rules.Settling
 	case kind.on && !kind.off && state == stateOn:
 		refusal = rules.AlreadyOn
 	case kind.off && !kind.on && state == stateOff:
@@ -135,6 +147,14 @@ func (s *Service) checkState(name string, kind resetKind, state string) (a Answe
 		return refusal, true
 	}
 	return s.accepted(name), true
+}
+
+// settling tells whether the machine went off so recently that the BMC refuses
+// On.
+func (s *Service) settling() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.profile.Reset.Settling.given() && !s.offAt.IsZero() && time.Since(s.offAt) < s.config.Settling
 }
 
 // enqueue hands a transition to the worker, and starts one if none runs: an
@@ -199,6 +219,9 @@ func (s *Service) perform(t *transition) error {
 		if err := s.machine.PowerOff(s.ctx); err != nil {
 			return err
 		}
+		s.mu.Lock()
+		s.offAt = time.Now()
+		s.mu.Unlock()
 	}
 	if !t.kind.on || s.machine.Powered() {
 		return nil
@@ -219,6 +242,7 @@ func (s *Service) perform(t *transition) error {
 	}
 	s.mu.Lock()
 	s.counts.powerOns++
+	s.onAt = time.Now()
 	s.mu.Unlock()
 	return nil
 }

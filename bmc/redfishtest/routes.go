@@ -15,8 +15,8 @@ type exchange struct {
 	effect  effect // of the faults that matched
 }
 
-// route is one line of the table below. The words $system, $chassis, $manager
-// and $settings stand for the profile's IDs, "*" for anything.
+// route is one line of the table below. The words $system, $chassis, $manager,
+// $settings and $maker stand for the profile's own, "*" for anything.
 type route struct {
 	method, path string
 	open         bool // needs no credentials
@@ -47,6 +47,21 @@ var routes = []route{
 	{"GET", "/redfish/v1/Chassis/$chassis/Assembly", false, (*Service).getAssembly},
 	{"GET", "/redfish/v1/Managers", false, (*Service).getManagers},
 	{"GET", "/redfish/v1/Managers/$manager", false, (*Service).getManager},
+	{"GET", taskServicePath, false, (*Service).getTaskService},
+	{"GET", taskServicePath + "/Tasks", false, (*Service).getTasks},
+	{"GET", taskServicePath + "/Tasks/*", false, (*Service).getTask},
+	{"GET", taskServicePath + "/TaskMonitors/*", false, (*Service).getTaskMonitor},
+	{"GET", "/redfish/v1/Managers/$manager/VirtualMedia", false, (*Service).getMediaCollection},
+	{"GET", "/redfish/v1/Managers/$manager/VirtualMedia/*", false, (*Service).getMedium},
+	{"PATCH", "/redfish/v1/Managers/$manager/VirtualMedia/*", false, (*Service).patchMedium},
+	{"POST", "/redfish/v1/Managers/$manager/VirtualMedia/*/Actions/VirtualMedia.InsertMedia", false, (*Service).insertMedia},
+	{"POST", "/redfish/v1/Managers/$manager/VirtualMedia/*/Actions/VirtualMedia.EjectMedia", false, (*Service).ejectMedia},
+	{"POST", "/redfish/v1/Managers/$manager/VirtualMedia/*/Oem/$maker/Actions/VirtualMedia.VmmControl", false, (*Service).vmmControl},
+	{"GET", "/redfish/v1/Systems/$system/VirtualMedia", false, (*Service).getMediaCollection},
+	{"GET", "/redfish/v1/Systems/$system/VirtualMedia/*", false, (*Service).getMedium},
+	{"PATCH", "/redfish/v1/Systems/$system/VirtualMedia/*", false, (*Service).patchMedium},
+	{"POST", "/redfish/v1/Systems/$system/VirtualMedia/*/Actions/VirtualMedia.InsertMedia", false, (*Service).insertMedia},
+	{"POST", "/redfish/v1/Systems/$system/VirtualMedia/*/Actions/VirtualMedia.EjectMedia", false, (*Service).ejectMedia},
 }
 
 // maxBody is far above any write that Redfish knows.
@@ -89,6 +104,9 @@ func (s *Service) enter() func() {
 // dispatch finds the route, checks credentials and calls it. Credentials come
 // before existence: a BMC does not tell strangers what it has.
 func (s *Service) dispatch(x *exchange) Answer {
+	s.mu.Lock()
+	s.settle()
+	s.mu.Unlock()
 	method := x.request.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -98,16 +116,20 @@ func (s *Service) dispatch(x *exchange) Answer {
 	if closed && !s.authorised(x.request) {
 		return s.unauthorised()
 	}
-	if matched != nil {
+	extra, isExtra := Extra{}, false
+	if method == http.MethodGet {
+		extra, isExtra = s.extra(x.path)
+	}
+	if matched != nil && (!isExtra || !extra.Instead) {
 		return matched.handle(s, x)
+	}
+	if isExtra {
+		return extra.answer()
 	}
 	if len(allow) > 0 {
 		a := fail(http.StatusMethodNotAllowed, s.message("OperationNotAllowed"), "The method is not allowed for this resource.")
 		a.Header = map[string]string{"Allow": strings.Join(allow, ", ")}
 		return a
-	}
-	if extra, ok := s.extra(x.path); ok && method == http.MethodGet {
-		return extra
 	}
 	return s.notFound(x)
 }
@@ -163,6 +185,8 @@ func (s *Service) part(word string) string {
 		return s.profile.ManagerID
 	case "$settings":
 		return s.profile.Boot.Settings.ID
+	case "$maker":
+		return s.profile.Media.Control
 	}
 	return word
 }

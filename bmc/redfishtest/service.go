@@ -36,6 +36,18 @@ type Config struct {
 	// PowerLag is how long PoweringOn and PoweringOff are shown before the
 	// machine is switched. Zero switches before the reset is answered.
 	PowerLag time.Duration
+	// POST is how long after each power-on the firmware is in its self-test, in
+	// which [BootRules].DuringPOST answers boot writes. Zero: no time at all.
+	POST time.Duration
+	// Settling is how long after each power-off [ResetRules].Settling answers On.
+	Settling time.Duration
+	// Latency is the time that every answer takes on its way.
+	Latency time.Duration
+	// SessionTimeout ends sessions that were not used for so long; zero: never.
+	SessionTimeout time.Duration
+	// Lockout is the number of wrong passwords in a row after which the account
+	// is locked; zero is the profile's, negative never. See [Service.Locked].
+	Lockout int
 	// Machine is switched by resets; nil is a [NullMachine].
 	Machine Machine
 	// InitialPower is the state of the NullMachine when Machine is nil. A given
@@ -62,6 +74,8 @@ type Override struct {
 	Target  string // "Pxe", "Hdd", …
 	Enabled string // "Disabled", "Once" or "Continuous"
 	Mode    string // "UEFI" or "Legacy"
+	// HTTPBootURI belongs to the target "UefiHttp".
+	HTTPBootURI string
 }
 
 // Service is the Redfish service of one BMC. It is an [http.Handler], and
@@ -83,7 +97,13 @@ type Service struct {
 	revision int // of the boot settings; makes the entity tag
 	override Override
 	dropNext bool // the next boot ignores the override
+	onAt     time.Time
+	offAt    time.Time
+	media    map[string]medium // by slot
+	tasks    []*task
 	sessions map[string]session
+	strikes  int // wrong passwords in a row
+	tokens   []string
 	nextID   int
 	queue    []*transition
 	showing  string // power state while a transition is in progress
@@ -107,6 +127,9 @@ func New(config Config) *Service {
 	s := &Service{
 		config: config, profile: config.Profile, machine: config.Machine, log: config.Log,
 		username: config.Username, password: config.Password,
+	}
+	if s.profile.SystemIDIsSerial && config.Serial != "" {
+		s.profile.SystemID = config.Serial
 	}
 	s.config.Profile = Profile{} // one copy is enough for 10,000 services
 	if s.profile.SystemID == "" {
@@ -132,10 +155,14 @@ func New(config Config) *Service {
 	return s
 }
 
+// SystemPath returns the path of the machine's System, "/redfish/v1/Systems/1".
+func (s *Service) SystemPath() string { return s.systemPath() }
+
 // Override returns the boot override that the next boot would use.
 func (s *Service) Override() Override {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settle()
 	return s.override
 }
 
@@ -162,10 +189,11 @@ func (s *Service) PowerState() string {
 	return stateOff
 }
 
-// OpenSessions returns the number of sessions not yet deleted.
+// OpenSessions returns the number of sessions neither deleted nor timed out.
 func (s *Service) OpenSessions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.expireSessions()
 	return len(s.sessions)
 }
 
@@ -177,7 +205,8 @@ func (s *Service) Logins() int {
 }
 
 // RefusedLogins returns how often a wrong user name or password was given, in a
-// login or in Basic authentication. Real BMCs lock the account after a few.
+// login or in Basic authentication. Real BMCs lock the account after a few, see
+// [Config].Lockout.
 func (s *Service) RefusedLogins() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,9 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 )
 
-type session struct{ id, token string }
+type session struct {
+	id, token string
+	used      time.Time
+}
 
 const sessionsPath = "/redfish/v1/SessionService/Sessions"
 
@@ -20,8 +24,11 @@ func (s *Service) authorised(r *http.Request) bool {
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for _, live := range s.sessions {
+		s.expireSessions()
+		for id, live := range s.sessions {
 			if subtle.ConstantTimeCompare([]byte(live.token), []byte(token)) == 1 {
+				live.used = time.Now()
+				s.sessions[id] = live
 				return true
 			}
 		}
@@ -31,17 +38,58 @@ func (s *Service) authorised(r *http.Request) bool {
 	return ok && s.checkPassword(username, password)
 }
 
-// checkPassword counts what it refuses.
+// checkPassword counts what it refuses. A locked account is told from a wrong
+// password by nobody, as on real BMCs.
 func (s *Service) checkPassword(username, password string) bool {
 	u := subtle.ConstantTimeCompare([]byte(username), []byte(s.username))
 	p := subtle.ConstantTimeCompare([]byte(password), []byte(s.password))
-	if u&p == 1 {
-		return true
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if u&p == 1 {
+		if s.locked() {
+			return false
+		}
+		s.strikes = 0
+		return true
+	}
 	s.counts.refused++
+	s.strikes++
 	return false
+}
+
+func (s *Service) locked() bool {
+	limit := s.config.Lockout
+	if limit == 0 {
+		limit = s.profile.Session.Lockout
+	}
+	return limit > 0 && s.strikes >= limit
+}
+
+// Locked reports whether the account is locked: too many wrong passwords in a
+// row. The right password is refused then as well, until [Service.Unlock]; open
+// sessions go on.
+func (s *Service) Locked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.locked()
+}
+
+// Unlock opens a locked account, as its administrator would.
+func (s *Service) Unlock() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.strikes = 0
+}
+
+// expireSessions forgets the sessions that timed out; the lock is held.
+func (s *Service) expireSessions() {
+	if s.config.SessionTimeout <= 0 {
+		return
+	}
+	now := time.Now()
+	maps.DeleteFunc(s.sessions, func(_ string, live session) bool {
+		return now.Sub(live.used) > s.config.SessionTimeout
+	})
 }
 
 func (s *Service) unauthorised() Answer {
@@ -63,6 +111,7 @@ func (s *Service) login(x *exchange) Answer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.expireSessions()
 	if len(s.sessions) >= s.sessionLimit() {
 		if a := s.profile.Session.LimitAnswer; a.given() {
 			return a
@@ -74,9 +123,12 @@ func (s *Service) login(x *exchange) Answer {
 		s.sessions = make(map[string]session)
 	}
 	s.nextID++
-	created := session{id: strconv.Itoa(s.nextID), token: rand.Text()}
+	created := session{id: strconv.Itoa(s.nextID), token: rand.Text(), used: time.Now()}
 	s.sessions[created.id] = created
 	s.counts.logins++
+	if s.config.RequestLimit >= 0 {
+		s.tokens = append(s.tokens, created.token)
+	}
 	a := found(s.sessionDocument(created.id))
 	a.Status = http.StatusCreated
 	a.Header = map[string]string{"X-Auth-Token": created.token, "Location": sessionsPath + "/" + created.id}
@@ -127,6 +179,15 @@ func (s *Service) deleteSession(x *exchange) Answer {
 	}
 	delete(s.sessions, x.id)
 	return orNoContent(s.profile.Session.Deleted)
+}
+
+// Tokens lists every session token that was handed out, oldest first: a test
+// looks for them where they must not be. None is kept when [Config].RequestLimit
+// is negative.
+func (s *Service) Tokens() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.tokens...)
 }
 
 // DropSessions forgets every session, as a restart of the BMC does.

@@ -26,6 +26,7 @@ func TestLoginAndLogout(t *testing.T) {
 			got := nobody.do("POST", sessions, rightLogin)
 			wantEqual(t, "login", got.status, http.StatusCreated)
 			wantEqual(t, "open", s.OpenSessions(), 1)
+			wantEqual(t, "tokens", s.Tokens(), []string{got.header.Get("X-Auth-Token")})
 			token, location := got.header.Get("X-Auth-Token"), got.header.Get("Location")
 			wantEqual(t, "location", location, sessions+"/1")
 

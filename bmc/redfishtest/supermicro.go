@@ -20,6 +20,7 @@ func Supermicro() Profile {
 	}
 	p.Reset.ActionInfo = true
 	p.Reset.Types = []string{"On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "ForceOn"}
+	p.Media.Slots = []Slot{{ID: "VirtualMedia1", Types: []string{"CD", "DVD"}}, {ID: "VirtualMedia2", Types: []string{"USBStick"}}}
 	p.Patched = supermicroSuccess()
 	p.Reset.Done = supermicroSuccess()
 	p.Decorate = map[Resource]func(Hardware, Document){
@@ -41,6 +42,7 @@ func SupermicroX10() Profile {
 		NoMode:  true,
 	}
 	p.Reset.ActionInfo = false
+	p.Media = MediaRules{None: true} // it mounts Windows shares only, by an action of its own
 	return p
 }
 

@@ -14,6 +14,7 @@ func SushyTools() Profile {
 	p.Reset.Types = []string{"On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "ForceOn"}
 	p.Session.None = true
 	p.ETag.None = true
+	p.Media.On = []Resource{ResourceSystem}
 	p.Decorate = map[Resource]func(Hardware, Document){
 		ResourceSystem: func(_ Hardware, d Document) { delete(d, "SerialNumber") },
 	}

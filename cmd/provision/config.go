@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -25,8 +23,8 @@ type config struct {
 	State   string        `yaml:"state"`
 	Network networkConfig `yaml:"network"`
 	DHCP    dhcpConfig    `yaml:"dhcp"`
-	TFTP    listenConfig  `yaml:"tftp"`
-	HTTP    listenConfig  `yaml:"http"`
+	TFTP    tftpConfig    `yaml:"tftp"`
+	HTTP    httpConfig    `yaml:"http"`
 	IPXEDir string        `yaml:"ipxeDir"`
 	Assets  assetsConfig  `yaml:"assets"`
 	Power   powerConfig   `yaml:"power"`
@@ -34,53 +32,12 @@ type config struct {
 }
 
 type networkConfig struct {
-	// Interface is the port in the provisioning network.
-	Interface string `yaml:"interface"`
+	// Interface is the port in the provisioning network; Interfaces are several of
+	// them, each in a network of its own.
+	Interface  string   `yaml:"interface"`
+	Interfaces []string `yaml:"interfaces"`
 	// Address is this host's address there: what nodes are told to ask.
 	Address netip.Addr `yaml:"address"`
-}
-
-type dhcpConfig struct {
-	Mode    string         `yaml:"mode"` // server or off
-	Listen  string         `yaml:"listen"`
-	Subnets []subnetConfig `yaml:"subnets"`
-	// RelayPort is where relays take replies; 67 but for tests without root.
-	RelayPort int `yaml:"relayPort"`
-}
-
-type subnetConfig struct {
-	CIDR    netip.Prefix  `yaml:"cidr"`
-	Range   addressRange  `yaml:"range"`
-	Gateway netip.Addr    `yaml:"gateway"`
-	DNS     []netip.Addr  `yaml:"dns"`
-	Lease   time.Duration `yaml:"lease"`
-}
-
-// addressRange is written FIRST-LAST.
-type addressRange struct{ First, Last netip.Addr }
-
-// UnmarshalText reads FIRST-LAST.
-func (r *addressRange) UnmarshalText(text []byte) error {
-	first, last, found := strings.Cut(string(text), "-")
-	if !found {
-		return fmt.Errorf("range %q is not FIRST-LAST, such as 192.168.42.100-192.168.42.200", text)
-	}
-	var err, errLast error
-	r.First, err = netip.ParseAddr(strings.TrimSpace(first))
-	r.Last, errLast = netip.ParseAddr(strings.TrimSpace(last))
-	if err := errors.Join(err, errLast); err != nil {
-		return fmt.Errorf("range %q: %w", text, err)
-	}
-	return nil
-}
-
-type listenConfig struct {
-	Listen string `yaml:"listen"`
-}
-
-type assetsConfig struct {
-	Factory string `yaml:"factory"`
-	Cache   string `yaml:"cache"`
 }
 
 type powerConfig struct {
@@ -99,9 +56,9 @@ func defaultConfig() config {
 	return config{
 		Inventory: "nodes",
 		State:     "/var/lib/provision",
-		DHCP:      dhcpConfig{Mode: "server", Listen: "0.0.0.0:67", RelayPort: 67},
-		TFTP:      listenConfig{Listen: ":69"},
-		HTTP:      listenConfig{Listen: ":8080"},
+		DHCP:      dhcpConfig{Mode: dhcpServer, Listen: "0.0.0.0:67", RelayPort: 67},
+		TFTP:      tftpConfig{Listen: ":69"},
+		HTTP:      httpConfig{Listen: ":8080", MaxTransfers: defaultMaxTransfers},
 		IPXEDir:   "/usr/lib/ipxe",
 		Assets:    assetsConfig{Factory: "https://factory.talos.dev", Cache: "/var/cache/provision"},
 		Power:     powerConfig{Parallel: 8, Window: 10 * time.Second, Jitter: 2 * time.Second},
@@ -168,45 +125,16 @@ func (c *config) readFile(file string) error {
 }
 
 func (c *config) check() error {
-	if c.DHCP.Mode != "server" && c.DHCP.Mode != "off" {
-		return usageError("dhcp.mode is %q: it can be server or off", c.DHCP.Mode)
+	if err := c.checkDHCP(); err != nil {
+		return err
 	}
-	if c.DHCP.Mode == "server" && len(c.DHCP.Subnets) > 0 && !c.Network.Address.IsValid() && c.Network.Interface == "" {
-		return usageError("network: give interface or address, so that nodes can be told where this host is in their network")
+	if err := c.HTTP.check(); err != nil {
+		return err
 	}
 	if c.Power.Parallel < 1 {
 		return usageError("power.parallel is %d: at least 1 is needed", c.Power.Parallel)
 	}
 	return nil
-}
-
-// serverAddress is this host's address in the provisioning network: the one
-// configured, else the interface's only IPv4 address.
-func (c *config) serverAddress() (netip.Addr, error) {
-	if c.Network.Address.IsValid() {
-		return c.Network.Address, nil
-	}
-	if c.Network.Interface == "" {
-		return netip.Addr{}, usageError("network: give interface or address in provision.yaml, so that nodes can be told where this host is in their network")
-	}
-	iface, err := net.InterfaceByName(c.Network.Interface)
-	if err != nil {
-		return netip.Addr{}, usageError("network.interface %s: %v; `ip -br address` lists the interfaces", c.Network.Interface, err)
-	}
-	addresses, err := iface.Addrs()
-	if err != nil {
-		return netip.Addr{}, usageError("network.interface %s: %v", c.Network.Interface, err)
-	}
-	var found []netip.Addr
-	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() {
-			found = append(found, prefix.Addr())
-		}
-	}
-	if len(found) != 1 {
-		return netip.Addr{}, usageError("network.interface %s has %d IPv4 addresses: say which with network.address", c.Network.Interface, len(found))
-	}
-	return found[0], nil
 }
 
 // stateFile is where the state of the nodes is kept.

@@ -34,7 +34,7 @@ func TestMistakesInTheConfigurationAreToldByFileAndLine(t *testing.T) {
 		"unknown key":     {"dhcp:\n  mod: server\n", []string{"provision.yaml", "line 2", "mod"}},
 		"bad range":       {"dhcp:\n  subnets:\n  - {cidr: 10.0.0.0/24, range: 10.0.0.9}\n", []string{"provision.yaml", "10.0.0.9", "FIRST-LAST"}},
 		"bad duration":    {"power:\n  window: soon\n", []string{"provision.yaml", "line 2", "soon"}},
-		"unknown mode":    {"dhcp: {mode: relay}\n", []string{"dhcp.mode", "relay", "server or off"}},
+		"unknown mode":    {"dhcp: {mode: relay}\n", []string{"dhcp.mode", "relay", "server, proxy or off"}},
 		"no parallelism":  {"power: {parallel: 0}\n", []string{"power.parallel"}},
 		"nobody's subnet": {"dhcp:\n  subnets:\n  - {cidr: 10.0.0.0/24, range: 10.0.0.9-10.0.0.10}\n", []string{"network", "interface or address"}},
 	} {

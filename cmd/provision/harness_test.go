@@ -34,7 +34,7 @@ var networks atomic.Int32
 func startFleet(t *testing.T, config fleet.Config) *fleet.Fleet {
 	t.Helper()
 	config.Dir = t.TempDir()
-	config.Network = netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", 100+networks.Add(1)))
+	config.Network = netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", 100+networks.Add(1)%150))
 	f, err := fleet.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,8 @@ type flags struct {
 	state     string
 	cluster   string
 	nodes     string
+	selector  string
+	exclude   string
 	output    string
 	logLevel  string
 	yes       bool
@@ -124,10 +126,12 @@ Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory err
 	p.StringVar(&a.flags.state, "state", "", "folder of the state (default /var/lib/provision)")
 	p.StringVar(&a.flags.cluster, "cluster", "", "cluster to work on")
 	p.StringVar(&a.flags.nodes, "node", "", "only these nodes: node-01, node-[01-06,09], node-0*")
+	p.StringVarP(&a.flags.selector, "selector", "l", "", "only nodes with these labels: role=worker, zone!=b, rack in (r1,r2)")
+	p.StringVar(&a.flags.exclude, "exclude", "", "not these nodes, written as for --node")
 	p.StringVarP(&a.flags.output, "output", "o", "table", "output: table or json")
 	p.StringVar(&a.flags.logLevel, "log-level", "warn", "log to standard error from this level on: debug, info, warn or error")
 	a.runFlags(root)
-	root.AddCommand(planCommand(a), statusCommand(a), inventoryCommand(a), versionCommand(a))
+	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), versionCommand(a))
 	return root
 }
 

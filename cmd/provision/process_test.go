@@ -177,9 +177,9 @@ func TestStatusSeesARunWhileItLastsAndAfterIt(t *testing.T) {
 }
 
 // status is what `provision status -o json` shows: node to state.
-func status(t *testing.T, f *fleet.Fleet) map[string]string {
+func status(t *testing.T, f *fleet.Fleet, args ...string) map[string]string {
 	t.Helper()
-	r := provision(t, "status", "--config", f.ConfigFile(), "--cluster", "demo", "-o", "json")
+	r := provision(t, append([]string{"status", "--config", f.ConfigFile(), "--cluster", "demo", "-o", "json"}, args...)...)
 	if r.status != exitDone {
 		t.Fatalf("status ended with %d: %s", r.status, r.err)
 	}

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,17 +77,10 @@ func (a *app) begin() (*session, error) {
 	return s, err
 }
 
-// selectNodes picks nodes of the cluster by a hostlist; empty picks all.
+// selectNodes picks nodes by a hostlist and by what else was said of the
+// selection; an empty hostlist picks all.
 func (s *session) selectNodes(hostlist string) ([]inventory.Node, error) {
-	selection := inventory.Selection{Cluster: s.flags.cluster}
-	if hostlist != "" {
-		selection.Nodes = []string{hostlist}
-	}
-	nodes, err := s.tree.Select(selection)
-	if err != nil {
-		return nil, &statusError{exitUsage, err.Error()}
-	}
-	return nodes, nil
+	return s.chosenFrom(s.tree, hostlist)
 }
 
 func (s *session) dryRun(ctx context.Context) error {
@@ -116,10 +110,15 @@ func (s *session) dryRun(ctx context.Context) error {
 
 func (s *session) controller(state *store.Store) (*provisioner.Controller, error) {
 	budgets, power := s.config.Budgets, s.config.Power
+	bootURL, err := s.bootURL()
+	if err != nil {
+		return nil, err
+	}
 	return provisioner.New(provisioner.Options{
 		Inventory: s.tree.Nodes,
 		Selected:  s.selected,
 		Reinstall: s.wiped,
+		BootURL:   bootURL,
 		Dial:      s.dial,
 		Prober:    talos.Prober{},
 		Store:     state,
@@ -132,6 +131,24 @@ func (s *session) controller(state *store.Store) (*provisioner.Controller, error
 	})
 }
 
+// bootURL is where BMCs and nodes reach the boot services. Only nodes whose BMC
+// is told a URI need it before anything is served.
+func (s *session) bootURL() (string, error) {
+	needed := slices.ContainsFunc(s.selected, func(n inventory.Node) bool { return n.BMC.Boot != "" && n.BMC.Boot != string(bmc.BootPXE) })
+	if !needed {
+		return "", nil
+	}
+	address, err := s.config.serverAddress()
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(s.config.HTTP.Listen)
+	if err != nil {
+		return "", usageError("http.listen %s: %v", s.config.HTTP.Listen, err)
+	}
+	return "http://" + net.JoinHostPort(address.String(), port), nil
+}
+
 // dial logs in to a node's BMC. The password is read at that moment and kept nowhere else (I9).
 func (s *session) dial(ctx context.Context, n inventory.Node) (provisioner.BMC, error) {
 	password, err := n.BMC.Password(ctx, inventory.Secrets{})
@@ -140,7 +157,8 @@ func (s *session) dial(ctx context.Context, n inventory.Node) (provisioner.BMC, 
 	}
 	client, err := bmc.Dial(ctx, bmc.Config{
 		Address: n.BMC.Address, Username: n.BMC.Username, Password: password, Insecure: n.BMC.Insecure,
-		CAFile: n.BMC.CAFile, System: n.BMC.System, BootMode: n.BMC.BootMode, Expected: n.Facts(), Log: s.log,
+		CAFile: n.BMC.CAFile, Fingerprint: n.BMC.Fingerprint, LegacyTLS: n.BMC.LegacyTLS,
+		System: n.BMC.System, BootMode: n.BMC.BootMode, Boot: bmc.BootKind(n.BMC.Boot), Expected: n.Facts(), Log: s.log,
 	})
 	if err != nil {
 		return nil, err // not client: a nil *bmc.Client in the interface would not be nil
@@ -183,7 +201,7 @@ func (s *session) install(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := s.confirm(plan); err != nil {
+	if err := s.confirm(ctx, plan); err != nil {
 		return err
 	}
 	if err := s.pullImages(ctx, cache, plan); err != nil {
@@ -232,7 +250,7 @@ func carryOut(ctx context.Context, c *provisioner.Controller, services *pxe.Serv
 }
 
 // confirm asks the person whether the machines may be power cycled.
-func (s *session) confirm(plan provisioner.Plan) error {
+func (s *session) confirm(ctx context.Context, plan provisioner.Plan) error {
 	var names []string
 	for _, n := range plan.Nodes {
 		if n.Action != provisioner.ActionInstall {
@@ -251,11 +269,7 @@ func (s *session) confirm(plan provisioner.Plan) error {
 		return &statusError{exitRefused, fmt.Sprintf("%d machines would be power cycled and nobody is here to ask: give --yes", len(names))}
 	}
 	say(s.errOut, "\nThese %d machines will be POWER CYCLED and booted from the network:\n  %s\nGo on? Type yes: ", len(names), strings.Join(names, ", "))
-	answer, err := bufio.NewReader(s.in).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != "yes" {
-		return &statusError{exitRefused, "not confirmed: nothing was touched"}
-	}
-	return nil
+	return s.askYes(ctx)
 }
 
 // tell prints an event: a line of JSON for machines, a short line for people.

@@ -11,7 +11,6 @@ import (
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/pxe"
 	"github.com/talos-provision/provision/pxe/assets"
-	"github.com/talos-provision/provision/pxe/dhcp"
 	"github.com/talos-provision/provision/pxe/httpboot"
 	"github.com/talos-provision/provision/pxe/tftp"
 )
@@ -28,11 +27,15 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (
 	}
 	services, err := pxe.New(pxe.Options{
 		DHCP: dhcpOptions,
-		TFTP: &tftp.Options{Listen: s.config.TFTP.Listen, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveTFTP},
+		TFTP: &tftp.Options{
+			Listen: s.config.TFTP.Listen, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveTFTP,
+			MaxTransfers: s.config.TFTP.MaxTransfers, MaxPerClient: s.config.TFTP.MaxPerClient,
+		},
 		HTTP: pxe.HTTP{
 			Listen: s.config.HTTP.Listen,
 			Options: httpboot.Options{
 				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP, OnScript: c.ObserveScript,
+				MaxTransfers: s.config.HTTP.MaxTransfers,
 			},
 		},
 		Log: s.log,
@@ -43,38 +46,8 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (
 	return services, nil
 }
 
-// dhcpOptions are nil when DHCP is left to somebody else.
-func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) {
-	config := s.config.DHCP
-	if config.Mode == "off" {
-		return nil, nil //nolint:nilnil // nil options leave the service out
-	}
-	if len(config.Subnets) == 0 {
-		return nil, usageError("dhcp.subnets is empty: give the provisioning network's cidr and range, or dhcp.mode: off where another server gives leases and boot files")
-	}
-	address, err := s.config.serverAddress()
-	if err != nil {
-		return nil, err
-	}
-	options := &dhcp.Options{
-		Listen: config.Listen, Interface: s.config.Network.Interface, ServerAddress: address, RelayPort: config.RelayPort,
-		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease,
-		OnProblem: func(p dhcp.Problem) { s.log.Warn("DHCP: "+p.Message, "kind", p.Kind, "mac", p.MAC, "ip", p.IP) },
-	}
-	for _, n := range config.Subnets {
-		options.Subnets = append(options.Subnets, dhcp.Subnet{
-			CIDR: n.CIDR, First: n.Range.First, Last: n.Range.Last, Gateway: n.Gateway, DNS: n.DNS, Lease: n.Lease,
-		})
-	}
-	return options, nil
-}
-
 func (s *session) assetCache() (*assets.Cache, error) {
-	cache, err := assets.New(assets.Options{Dir: s.config.Assets.Cache, Factory: s.config.Assets.Factory, Log: s.log})
-	if err != nil {
-		return nil, &statusError{exitUsage, err.Error()}
-	}
-	return cache, nil
+	return s.config.assetCache(assets.Options{Log: s.log})
 }
 
 // pullParallel bounds the downloads from the Image Factory.
@@ -109,7 +82,7 @@ func images(plan provisioner.Plan) []assets.Ref {
 		if n.Action != provisioner.ActionInstall && n.Action != provisioner.ActionResume {
 			continue
 		}
-		refs = append(refs, assets.Kernel(n.SchematicID, n.TalosVersion, n.Arch), assets.Initramfs(n.SchematicID, n.TalosVersion, n.Arch))
+		refs = append(refs, n.Images()...)
 	}
 	slices.SortFunc(refs, func(a, b assets.Ref) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(refs)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -99,6 +100,9 @@ func (a *app) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if nodes, err = a.selected(c, nodes); err != nil {
+		return err
+	}
 	if asJSON {
 		return a.printJSON(nodes)
 	}
@@ -111,6 +115,27 @@ func (a *app) status(ctx context.Context) error {
 		rows = append(rows, []string{n.Cluster, n.Name, n.State, n.Since.Local().Format(time.DateTime), strconv.Itoa(n.Attempts), orDash(n.Address), what})
 	}
 	return table(a.out, []string{"CLUSTER", "NODE", "STATE", "SINCE", "ATTEMPTS", "ADDRESS", "MESSAGE"}, rows)
+}
+
+// selected keeps the nodes that --node, --selector and --exclude select. Without
+// any of them the inventory is not needed: the state may tell of nodes that left it.
+func (a *app) selected(c config, nodes []store.Node) ([]store.Node, error) {
+	if a.flags.nodes == "" && a.flags.selector == "" && a.flags.exclude == "" {
+		return nodes, nil
+	}
+	tree, err := a.loadInventory(c)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := a.chosen(tree)
+	if err != nil {
+		return nil, err
+	}
+	wanted := make(map[string]bool, len(chosen))
+	for _, n := range chosen {
+		wanted[n.ID()] = true
+	}
+	return slices.DeleteFunc(nodes, func(n store.Node) bool { return !wanted[n.Cluster+"/"+n.Name] }), nil
 }
 
 // readState reads a list from the state, or asks the run that holds it. No state

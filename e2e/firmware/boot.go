@@ -55,6 +55,11 @@ type boot struct {
 // still. The outcome is always how far it came. It ends with ctx and never
 // takes longer than Timeout.
 func (m Machine) NetworkBoot(ctx context.Context, r *Relay) (Outcome, error) {
+	return m.boot(ctx, r, (*boot).run)
+}
+
+// boot bounds one boot of any kind.
+func (m Machine) boot(ctx context.Context, r *Relay, run func(*boot, context.Context) error) (Outcome, error) {
 	b, err := m.newBoot(r)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("network boot of %s: %w", m.MAC, err)
@@ -66,7 +71,7 @@ func (m Machine) NetworkBoot(ctx context.Context, r *Relay) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer b.http.CloseIdleConnections()
-	if err := b.run(ctx); err != nil {
+	if err := run(b, ctx); err != nil {
 		return b.outcome, fmt.Errorf("network boot of %s: %w", m.MAC, err)
 	}
 	return b.outcome, nil

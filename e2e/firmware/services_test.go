@@ -38,12 +38,12 @@ func (director) Direct(_ context.Context, r httpboot.Request) httpboot.Answer {
 	return httpboot.Answer{Kind: httpboot.LocalBoot, Reason: "not armed"}
 }
 
-// startServices runs the product's own boot services on 127.77.5.1 and a relay
-// before them, and returns the relay.
-func startServices(t *testing.T) *firmware.Relay {
+// startServices runs the product's own boot services on SLASH16.5.1 and a relay
+// before them, and returns the relay. Tests have a /16 of their own each.
+func startServices(t *testing.T, slash16 string) *firmware.Relay {
 	t.Helper()
-	server := netip.MustParseAddr("127.77.5.1")
-	relay, err := firmware.NewRelay(netip.MustParseAddrPort("127.77.5.2:0"), netip.AddrPortFrom(server, 6767))
+	server := netip.MustParseAddr(slash16 + ".5.1")
+	relay, err := firmware.NewRelay(netip.MustParseAddrPort(slash16+".5.2:0"), netip.AddrPortFrom(server, 6767))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func startServices(t *testing.T) *firmware.Relay {
 	}
 
 	var listen net.ListenConfig
-	listener, err := listen.Listen(t.Context(), "tcp", "127.77.5.1:0")
+	listener, err := listen.Listen(t.Context(), "tcp", slash16+".5.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,17 +76,17 @@ func startServices(t *testing.T) *firmware.Relay {
 	t.Cleanup(func() { _ = web.Close() })
 
 	leases, err := dhcp.New(dhcp.Options{
-		Listen: "127.77.5.1:6767", ServerAddress: server, RelayPort: int(relay.Addr().Port()), BootURL: url,
+		Listen: slash16 + ".5.1:6767", ServerAddress: server, RelayPort: int(relay.Addr().Port()), BootURL: url,
 		Subnets: []dhcp.Subnet{{
-			CIDR:  netip.MustParsePrefix("127.77.0.0/16"),
-			First: netip.MustParseAddr("127.77.6.1"), Last: netip.MustParseAddr("127.77.6.100"),
+			CIDR:  netip.MustParsePrefix(slash16 + ".0.0/16"),
+			First: netip.MustParseAddr(slash16 + ".6.1"), Last: netip.MustParseAddr(slash16 + ".6.100"),
 		}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	files, err := tftp.New(tftp.Options{
-		Listen: "127.77.5.1:6969", IPXEDir: ipxe, Autoexec: func(netip.Addr) string { return httpboot.Autoexec(url) },
+		Listen: slash16 + ".5.1:6969", IPXEDir: ipxe, Autoexec: func(netip.Addr) string { return httpboot.Autoexec(url) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func startServices(t *testing.T) *firmware.Relay {
 
 func TestMachinesBootFromTheRealServices(t *testing.T) {
 	t.Parallel()
-	relay := startServices(t)
+	relay := startServices(t, "127.77")
 	for _, platform := range []string{firmware.EFI, firmware.PCBIOS} {
 		for _, board := range []string{"armed", "unarmed"} {
 			t.Run(platform+" "+board, func(t *testing.T) {

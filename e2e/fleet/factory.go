@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -64,6 +65,28 @@ func (f *factory) version(sha256 string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.versions[sha256]
+}
+
+// readMedium reads a virtual medium, as a BMC does for its machine, and tells
+// which Talos version is on it.
+func (f *Fleet) readMedium(ctx context.Context, uri string) (version string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, uri, http.NoBody)
+	if err != nil {
+		return "", fmt.Errorf("read the medium: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("read the medium: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("read the medium %s: the server answers %s", uri, response.Status)
+	}
+	digest := sha256.New()
+	if _, err := io.Copy(digest, response.Body); err != nil {
+		return "", fmt.Errorf("read the medium %s: %w", uri, err)
+	}
+	return f.factory.version(hex.EncodeToString(digest.Sum(nil))), nil
 }
 
 func (f *factory) fetches() int {

@@ -23,8 +23,9 @@ type Machine struct {
 	Hardware redfishtest.Hardware
 	// Platform is efi or pcbios.
 	Platform string
-	// Install is the inventory's install flag.
-	Install bool
+	// Install is the inventory's install flag, BootKind its bmc.boot ("" for none).
+	Install  bool
+	BootKind string
 	// NetworkFirst boots from the network also without an override.
 	NetworkFirst bool
 	// Mute never sends a packet, as a machine on a dead port.
@@ -49,7 +50,7 @@ type Machine struct {
 type Booted struct {
 	// Target is the boot override that was in force, "" for none.
 	Target string
-	// Cmdline and Version are of the kernel that was started from the network, "" when the disk was booted.
+	// Cmdline and Version are of the kernel that was started from the network or a medium, "" when the disk was booted.
 	Cmdline, Version string
 	// Err is why the network boot failed.
 	Err error
@@ -111,9 +112,8 @@ func (m *Machine) live(ctx context.Context, boot redfishtest.Boot) {
 	if sleep(ctx, m.fleet.config.POST) != nil {
 		return
 	}
-	var outcome firmware.Outcome
-	if (boot.Target == "Pxe" || m.NetworkFirst) && !m.Mute {
-		outcome, booted.Err = m.firmware().NetworkBoot(ctx, m.fleet.relay)
+	if !m.Mute {
+		m.start(ctx, boot, &booted)
 	}
 	if ctx.Err() != nil {
 		return
@@ -121,15 +121,31 @@ func (m *Machine) live(ctx context.Context, boot redfishtest.Boot) {
 	if booted.Err != nil {
 		m.log.Info("network boot failed", "machine", m.Name, "error", booted.Err)
 	}
-	if outcome.Kernel != nil {
-		booted.Cmdline = outcome.Kernel.Cmdline
-		booted.Version = m.fleet.factory.version(outcome.Kernel.KernelSHA256)
-	}
 	m.mu.Lock()
 	m.boots = append(m.boots, booted)
 	m.mu.Unlock()
-	if outcome.Kernel != nil {
+	if booted.Version != "" {
 		m.runTalos(ctx, booted)
+	}
+}
+
+// start is what the firmware does with the boot target, and with none.
+func (m *Machine) start(ctx context.Context, boot redfishtest.Boot, booted *Booted) {
+	var outcome firmware.Outcome
+	switch target := boot.Target; {
+	case target == "Pxe" || target == "" && m.NetworkFirst:
+		outcome, booted.Err = m.firmware().NetworkBoot(ctx, m.fleet.relay)
+	case target == "UefiHttp":
+		outcome, booted.Err = m.firmware().HTTPBoot(ctx, m.fleet.relay, boot.HTTPBootURI)
+	case (target == "Cd" || target == "UsbCd") && boot.Media != "":
+		// The arguments of a medium are baked into it; here they are the node's address.
+		booted.Version, booted.Err = m.fleet.readMedium(ctx, boot.Media)
+		booted.Cmdline = "ip=" + m.IP.String() + "::"
+		return
+	}
+	if outcome.Kernel != nil {
+		booted.Cmdline = outcome.Kernel.Cmdline
+		booted.Version = m.fleet.factory.version(outcome.Kernel.KernelSHA256)
 	}
 }
 

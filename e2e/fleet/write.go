@@ -64,7 +64,11 @@ func (f *Fleet) clusterDefaults() string {
 }
 
 func (m *Machine) nodeYAML() string {
-	return fmt.Sprintf("serial: %s # shared by the boards of one chassis\nip: %s\ninstall: %t\nbmc:\n  address: %s\n", m.Hardware.Serial, m.IP, m.Install, m.bmc.URL())
+	text := fmt.Sprintf("serial: %s # shared by the boards of one chassis\nip: %s\ninstall: %t\nbmc:\n  address: %s\n", m.Hardware.Serial, m.IP, m.Install, m.bmc.URL())
+	if m.BootKind != "" {
+		text += "  boot: " + m.BootKind + "\n"
+	}
+	return text
 }
 
 func (f *Fleet) provisionYAML(dir string) string {

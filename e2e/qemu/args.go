@@ -15,13 +15,12 @@ import (
 func (m *Machine) args(boot redfishtest.Boot, serial, rom string) []string {
 	c := m.config
 	network, disk := bootOrder(boot.Target, c.DefaultNetworkFirst)
+	board, processor := c.Firmware.board()
 	args := []string{
 		"-name", escape(c.Name),
-		"-machine", "q35",
+		"-machine", board,
 		"-accel", c.Accelerator,
-		// Everything the accelerator can do: Talos wants x86-64-v2, Go's cryptography is quicker, and RDRAND
-		// saves the guest from waiting for randomness. Without five-level paging, which slows TCG.
-		"-cpu", "max,la57=off",
+		"-cpu", processor,
 		"-m", strconv.Itoa(c.Memory), "-smp", "1",
 		"-nodefaults", "-nographic", "-no-user-config",
 		// A machine that stops waits to be asked why: see follow.
@@ -40,6 +39,17 @@ func (m *Machine) args(boot redfishtest.Boot, serial, rom string) []string {
 		args = append(args, "-kernel", c.Kernel, "-initrd", c.Initramfs, "-append", c.Cmdline)
 	}
 	return args
+}
+
+// board is the machine's type and processor.
+func (f Firmware) board() (board, processor string) {
+	if f == ARM64 {
+		// A plain processor: what newer ones have, pointer authentication above all, slows TCG.
+		return "virt", "cortex-a72"
+	}
+	// Everything the accelerator can do: Talos wants x86-64-v2, Go's cryptography is quicker, and RDRAND
+	// saves the guest from waiting for randomness. Without five-level paging, which slows TCG.
+	return "q35", "max,la57=off"
 }
 
 // bootOrder is the place of the network card and of the disk. After the first
@@ -83,7 +93,7 @@ func (m *Machine) firmwareArgs() ([]string, error) {
 	if m.config.Firmware == BIOS {
 		return nil, nil
 	}
-	code, template, err := findOVMF()
+	code, template, err := m.config.Firmware.files()
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +101,15 @@ func (m *Machine) firmwareArgs() ([]string, error) {
 	if err := copyFile(template, vars); err != nil {
 		return nil, err
 	}
+	pxe := "y"
+	if m.config.HTTPBoot {
+		pxe = "n"
+	}
 	return []string{
 		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code,
 		"-drive", "if=pflash,format=raw,unit=1,file=" + escape(vars),
 		// Only IPv4: otherwise each failed network boot waits for IPv6 as well.
-		"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=y",
+		"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=" + pxe,
 		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n",
 	}, nil
 }

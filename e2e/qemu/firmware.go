@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 )
 
 // Firmware is what a machine runs first.
@@ -17,13 +18,24 @@ const (
 	UEFI Firmware = "uefi"
 	// BIOS is SeaBIOS with an iPXE option ROM on the network card.
 	BIOS Firmware = "bios"
+	// ARM64 is a 64-bit ARM machine with UEFI.
+	ARM64 Firmware = "uefi-arm64"
 )
 
 // The program and where distributions keep the firmware.
 const (
-	qemuProgram = "qemu-system-x86_64"
-	biosROM     = "/usr/lib/ipxe/qemu/pxe-virtio.rom"
+	qemuProgram      = "qemu-system-x86_64"
+	qemuProgramARM64 = "qemu-system-aarch64"
+	biosROM          = "/usr/lib/ipxe/qemu/pxe-virtio.rom"
 )
+
+// program is the emulator for a machine.
+func (f Firmware) program() string {
+	if f == ARM64 {
+		return qemuProgramARM64
+	}
+	return qemuProgram
+}
 
 // ovmfPairs are code and variables of OVMF, in the sizes distributions ship.
 var ovmfPairs = [][2]string{
@@ -31,13 +43,36 @@ var ovmfPairs = [][2]string{
 	{"/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"},
 }
 
-func findOVMF() (code, vars string, err error) {
-	for _, pair := range ovmfPairs {
+// aavmfPairs are the same for 64-bit ARM.
+var aavmfPairs = [][2]string{
+	{"/usr/share/AAVMF/AAVMF_CODE.no-secboot.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"},
+	{"/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"},
+}
+
+func findOVMF() (code, vars string, err error) { return UEFI.files() }
+
+// files are the code of a UEFI firmware and the template of its variables.
+func (f Firmware) files() (code, vars string, err error) {
+	pairs := ovmfPairs
+	if f == ARM64 {
+		pairs = aavmfPairs
+	}
+	for _, pair := range pairs {
 		if exists(pair[0]) && exists(pair[1]) {
 			return pair[0], pair[1], nil
 		}
 	}
-	return "", "", errors.New("no OVMF firmware in /usr/share/OVMF: run e2e/deps.sh")
+	return "", "", fmt.Errorf("no UEFI firmware in %s: run e2e/deps.sh", filepath.Dir(pairs[0][0]))
+}
+
+// MissingARM64 tells what this host lacks, beside what Missing says, to run
+// ARM64 machines; nil when it has all.
+func MissingARM64() error {
+	if _, err := exec.LookPath(qemuProgramARM64); err != nil {
+		return fmt.Errorf("the program %s is missing: run e2e/deps.sh", qemuProgramARM64)
+	}
+	_, _, err := ARM64.files()
+	return err
 }
 
 func exists(path string) bool {

@@ -27,7 +27,7 @@ type Config struct {
 	Name string
 	// Dir is a folder for the machine's files; it must exist and not be shared with another machine.
 	Dir string
-	// Firmware is UEFI (default) or BIOS.
+	// Firmware is UEFI (default), BIOS or ARM64.
 	Firmware Firmware
 	// Serial, UUID, Manufacturer and Product go to SMBIOS type 1, BoardSerial to type 2,
 	// ChassisSerial to type 3.
@@ -38,6 +38,8 @@ type Config struct {
 	Disk string
 	// DefaultNetworkFirst makes the default boot order network, disk instead of disk, network.
 	DefaultNetworkFirst bool
+	// HTTPBoot makes a UEFI firmware boot from the network by HTTP only, never by PXE.
+	HTTPBoot bool
 	// Kernel, Initramfs and Cmdline, when set, are booted directly, without any boot loader.
 	Kernel, Initramfs, Cmdline string
 	// Memory in MiB; 512 when zero. The real Talos needs 2048.
@@ -124,7 +126,7 @@ func (m *Machine) start(ctx context.Context, boot redfishtest.Boot) error {
 		return fail(err)
 	}
 	args := append(m.args(boot, m.serialPath(len(m.boots)), rom), firmware...)
-	r, err := startRun(ctx, m.network, m.path("qemu.err"), args)
+	r, err := startRun(ctx, m.network, m.config.Firmware.program(), m.path("qemu.err"), args)
 	if err != nil {
 		return fail(err)
 	}
@@ -230,7 +232,7 @@ type run struct {
 
 // startRun starts QEMU in the namespace and waits for its greeting, which
 // proves that it took its arguments.
-func startRun(ctx context.Context, network *Network, errPath string, args []string) (*run, error) {
+func startRun(ctx context.Context, network *Network, program, errPath string, args []string) (*run, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -244,7 +246,7 @@ func startRun(ctx context.Context, network *Network, errPath string, args []stri
 	defer func() { _ = stderr.Close() }()
 
 	// The process outlives this call; it ends with the machine or with this program.
-	cmd := network.Command(context.WithoutCancel(ctx), qemuProgram, args...)
+	cmd := network.Command(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.ExtraFiles = []*os.File{theirs} // becomes file descriptor 3
 	process, err := startProcess(cmd)

@@ -85,6 +85,9 @@ func additionOnlyRestricts(t *testing.T, g fleets) {
 		if before.Outcome == identity.Match && !strong {
 			fail("a newcomer takes a match over by a serial alone")
 		}
+		if before.Outcome == identity.Match && !claimsAllOf(nodes[:3], before.Name, newcomer, observed) {
+			fail("a newcomer takes a match over although the machine shows a value of the former alone")
+		}
 	case before.Outcome == identity.Nobody:
 		if after.Outcome != identity.Nobody && !slices.Contains(after.Names, newcomer.Name) {
 			fail("a newcomer causes a verdict that it has no part in")
@@ -98,6 +101,17 @@ func additionOnlyRestricts(t *testing.T, g fleets) {
 			fail("a newcomer resolves a conflict between others")
 		}
 	}
+}
+
+// claimsAllOf tells whether the newcomer claims everything that the machine shows
+// of the candidate whose match it took over: the only case in which a match
+// goes to another node, and not into a conflict.
+func claimsAllOf(old []identity.Candidate, name string, newcomer identity.Candidate, observed identity.Facts) bool {
+	i := slices.IndexFunc(old, func(c identity.Candidate) bool { return c.Name == name })
+	x := identity.NewIndex([]identity.Candidate{old[i], newcomer, {Name: "machine", Facts: []identity.Facts{observed}}})
+	return !slices.ContainsFunc(x.Traits(0), func(trait identity.Trait) bool {
+		return slices.Contains(trait.Shared, "machine") && !slices.Contains(trait.Shared, newcomer.Name)
+	})
 }
 
 // placeholdersSayNothing: one in any field is like an empty field.

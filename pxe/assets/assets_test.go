@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	schematic = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
-	version   = "v1.13.9"
+	plain   = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
+	version = "v1.13.9"
 )
 
-var kernel = Ref{Schematic: schematic, Version: version, Name: KernelAMD64}
+var kernel = Ref{Schematic: plain, Version: version, Name: KernelAMD64}
 
 // random is content that no sniffing takes for a page.
 func random(size int) []byte {
@@ -113,20 +113,20 @@ func TestValidateTakesOnlyReferencesThatAreSafeAsPaths(t *testing.T) {
 		want string // part of the error, "" for none
 	}{
 		{"kernel", kernel, ""},
-		{"release candidate", Ref{schematic, "v1.14.0-rc.1", InitramfsARM64}, ""},
-		{"development build", Ref{schematic, "v1.13.0-alpha.0-12-gabcdef", KernelARM64}, ""},
-		{"no v", Ref{schematic, "1.13.9", KernelAMD64}, "form v1.13.9"},
-		{"two numbers", Ref{schematic, "v1.13", KernelAMD64}, "form v1.13.9"},
-		{"dots after the dash", Ref{schematic, "v1.13.9-..", KernelAMD64}, "form v1.13.9"},
-		{"slash in version", Ref{schematic, "v1.13.9-a/../..", KernelAMD64}, "form v1.13.9"},
-		{"newline at the end of the version", Ref{schematic, "v1.13.9\n", KernelAMD64}, "form v1.13.9"},
-		{"long version", Ref{schematic, "v1.13.9-" + strings.Repeat("a", 80), KernelAMD64}, "form v1.13.9"},
-		{"upper case schematic", Ref{strings.ToUpper(schematic), version, KernelAMD64}, "64 lower-case hex"},
-		{"short schematic", Ref{schematic[1:], version, KernelAMD64}, "64 lower-case hex"},
+		{"release candidate", Ref{plain, "v1.14.0-rc.1", InitramfsARM64}, ""},
+		{"development build", Ref{plain, "v1.13.0-alpha.0-12-gabcdef", KernelARM64}, ""},
+		{"no v", Ref{plain, "1.13.9", KernelAMD64}, "form v1.13.9"},
+		{"two numbers", Ref{plain, "v1.13", KernelAMD64}, "form v1.13.9"},
+		{"dots after the dash", Ref{plain, "v1.13.9-..", KernelAMD64}, "form v1.13.9"},
+		{"slash in version", Ref{plain, "v1.13.9-a/../..", KernelAMD64}, "form v1.13.9"},
+		{"newline at the end of the version", Ref{plain, "v1.13.9\n", KernelAMD64}, "form v1.13.9"},
+		{"long version", Ref{plain, "v1.13.9-" + strings.Repeat("a", 80), KernelAMD64}, "form v1.13.9"},
+		{"upper case schematic", Ref{strings.ToUpper(plain), version, KernelAMD64}, "64 lower-case hex"},
+		{"short schematic", Ref{plain[1:], version, KernelAMD64}, "64 lower-case hex"},
 		{"dots as schematic", Ref{"..", version, KernelAMD64}, "64 lower-case hex"},
-		{"name outside the table", Ref{schematic, version, "kernel-riscv64"}, "not a boot file"},
-		{"name with a path", Ref{schematic, version, "../" + KernelAMD64}, "not a boot file"},
-		{"record of a file", Ref{schematic, version, KernelAMD64 + recordSuffix}, "not a boot file"},
+		{"name outside the table", Ref{plain, version, "kernel-riscv64"}, "not a boot file"},
+		{"name with a path", Ref{plain, version, "../" + KernelAMD64}, "not a boot file"},
+		{"record of a file", Ref{plain, version, KernelAMD64 + recordSuffix}, "not a boot file"},
 		{"empty", Ref{}, "64 lower-case hex"},
 	} {
 		err := tc.ref.Validate()
@@ -202,10 +202,10 @@ func TestOpenFetchesOnceAndRecordsTheHashForSha256sum(t *testing.T) {
 	if n := up.requests.Load(); n != 1 {
 		t.Errorf("%d requests reached the factory, want 1", n)
 	}
-	if want := "/image/" + schematic + "/" + version + "/kernel-amd64"; path.Load() != want {
+	if want := "/image/" + plain + "/" + version + "/kernel-amd64"; path.Load() != want {
 		t.Errorf("asked for %v, want %s", path.Load(), want)
 	}
-	record, err := os.ReadFile(filepath.Join(dir, schematic, version, "kernel-amd64.sha256"))
+	record, err := os.ReadFile(filepath.Join(dir, plain, version, "kernel-amd64.sha256"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,10 @@ type Options struct {
 	// at its end. total is -1 when the factory does not say. It must not block.
 	OnProgress func(ref Ref, done, total int64)
 
+	// Quota is how many bytes the cache may take on disk; 0 means as many as the
+	// disk has. A file that would not fit is not begun.
+	Quota int64
+
 	// Attempts is how often a fetch is tried when the failure may pass; 0 means 3.
 	Attempts int
 	// RetryDelay is the wait before the second attempt, doubled for each
@@ -55,21 +59,30 @@ type Info struct {
 
 // Cache is a directory of verified boot files. It is safe for concurrent use.
 // Files lie at Dir/<schematic>/<version>/<name>, each with a .sha256 beside it
-// in the form that `sha256sum -c` reads.
+// in the form that `sha256sum -c` reads, and under their content in Dir/sha256.
+// Several processes may share the directory.
 type Cache struct {
 	opts    Options
 	log     *slog.Logger
 	flights flights
 
-	mu       sync.Mutex
-	verified map[Ref]verified
+	mu         sync.Mutex
+	verified   map[Ref]verified
+	schematics map[string][]byte // canonical text by id
+
+	registerMu sync.Mutex
+	registered map[string]bool // schematics that this process has registered
+
+	roomMu  sync.Mutex
+	growing map[string]int64 // partial files being written, with their final sizes
 }
 
 // verified remembers what a file looked like when its hash was last computed,
 // so that a file changed behind our back is hashed again.
 type verified struct {
-	info Info
-	stat fs.FileInfo
+	info    Info
+	stat    fs.FileInfo
+	touched time.Time // when its use was last noted on disk
 }
 
 // New opens the cache in o.Dir and removes what interrupted downloads left there.
@@ -100,7 +113,7 @@ func New(o Options) (*Cache, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the asset cache: %w; choose another directory with assets.cache", err)
 	}
-	c := &Cache{opts: o, log: o.Log, verified: map[Ref]verified{}}
+	c := &Cache{opts: o, log: o.Log, verified: map[Ref]verified{}, schematics: map[string][]byte{}, registered: map[string]bool{}, growing: map[string]int64{}}
 	c.removePartials()
 	return c, nil
 }
@@ -167,7 +180,27 @@ func (c *Cache) openVerified(ref Ref) (*os.File, Info, bool) {
 		_ = f.Close()
 		return nil, Info{}, false
 	}
+	if time.Since(known.touched) > useInterval {
+		c.noteUse(ref)
+	}
 	return f, known.info, true
+}
+
+// useInterval is how precisely the last use of a file is noted.
+const useInterval = time.Hour
+
+// noteUse writes down that the file was used, for pruning: the time of its record.
+func (c *Cache) noteUse(ref Ref) {
+	now := time.Now()
+	c.mu.Lock()
+	if known, ok := c.verified[ref]; ok {
+		known.touched = now
+		c.verified[ref] = known
+	}
+	c.mu.Unlock()
+	if err := os.Chtimes(ref.path(c.opts.Dir)+recordSuffix, now, now); err != nil {
+		c.log.Debug("note the use of a boot file", "ref", ref.String(), "err", err)
+	}
 }
 
 func unchanged(a, b fs.FileInfo) bool {
@@ -200,13 +233,30 @@ func (c *Cache) remember(ref Ref, info Info, stat fs.FileInfo) {
 	c.verified[ref] = verified{info: info, stat: stat}
 }
 
-// removePartials clears temporary files that nobody has written to for an hour.
-// Younger ones may belong to another process that shares the directory.
+// How long what an interrupted download left is kept after the last write to it:
+// a part that can be gone on with for a week, the rest for an hour, in which it
+// may belong to another process.
+const (
+	keepResumable = 7 * 24 * time.Hour
+	keepPartial   = time.Hour
+)
+
+// removePartials clears what interrupted downloads left.
 func (c *Cache) removePartials() {
-	left, _ := filepath.Glob(filepath.Join(c.opts.Dir, "*", "*", partialPrefix+"*")) // the pattern is constant but for Dir
-	for _, name := range left {
+	dir := os.DirFS(c.opts.Dir)
+	left, _ := fs.Glob(dir, "*/*/"+partialPrefix+"*") // fails for a bad pattern only
+	links, _ := fs.Glob(dir, blobDir+"/*.link")
+	for _, name := range append(left, links...) {
+		name = filepath.Join(c.opts.Dir, name)
 		stat, err := os.Stat(name)
-		if err != nil || time.Since(stat.ModTime()) < time.Hour {
+		if err != nil {
+			continue
+		}
+		keep := keepPartial
+		if _, err := os.Stat(strings.TrimSuffix(name, originSuffix) + originSuffix); err == nil {
+			keep = keepResumable
+		}
+		if time.Since(stat.ModTime()) < keep {
 			continue
 		}
 		if err := os.Remove(name); err != nil {

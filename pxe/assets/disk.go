@@ -79,6 +79,7 @@ func readRecord(path string) (string, error) {
 type partial struct {
 	*os.File
 	final string
+	gone  bool // its temporary name is not this file's any more
 }
 
 func createPartial(final string) (*partial, error) {
@@ -93,14 +94,21 @@ func createPartial(final string) (*partial, error) {
 	return &partial{File: f, final: final}, nil
 }
 
-// discard removes the partial file; after commit it does nothing.
+// discard removes the partial file; after commit it does nothing. The name goes
+// before the lock does.
 func (p *partial) discard() {
-	_ = p.Close()           // already closed after commit
+	if p.gone {
+		return
+	}
+	p.gone = true
 	_ = os.Remove(p.Name()) // already renamed after commit
+	_ = p.Close()           // already closed after commit
 }
 
 // commit makes the file durable under its final name: content first, then the
-// name, then the directory, so that a power cut leaves all of it or none.
+// name, then the directory, so that a power cut leaves all of it or none. It is
+// closed last: closing gives up the lock of a download, and who takes it next
+// must find that the name is gone.
 func (p *partial) commit() error {
 	if err := p.Chmod(0o644); err != nil {
 		return diskError(err)
@@ -108,10 +116,11 @@ func (p *partial) commit() error {
 	if err := p.Sync(); err != nil {
 		return diskError(err)
 	}
-	if err := p.Close(); err != nil {
+	if err := os.Rename(p.Name(), p.final); err != nil {
 		return diskError(err)
 	}
-	if err := os.Rename(p.Name(), p.final); err != nil {
+	p.gone = true
+	if err := p.Close(); err != nil {
 		return diskError(err)
 	}
 	return syncDir(filepath.Dir(p.final))

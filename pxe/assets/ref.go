@@ -10,23 +10,6 @@ import (
 	"strings"
 )
 
-// Names of the files that a machine boots, as the Image Factory spells them.
-// The initramfs is called .xz although it has been zstd since Talos 1.8.
-const (
-	KernelAMD64    = "kernel-amd64"
-	KernelARM64    = "kernel-arm64"
-	InitramfsAMD64 = "initramfs-amd64.xz"
-	InitramfsARM64 = "initramfs-arm64.xz"
-)
-
-// names is closed: a name that is not in it never reaches the disk or the factory.
-var names = map[string]bool{
-	KernelAMD64:    true,
-	KernelARM64:    true,
-	InitramfsAMD64: true,
-	InitramfsARM64: true,
-}
-
 // maxVersion bounds a version so that a path component stays far below NAME_MAX.
 const maxVersion = 64
 
@@ -38,18 +21,8 @@ type Ref struct {
 	Schematic string
 	// Version is the Talos version with its v, such as v1.13.9 or v1.14.0-rc.1.
 	Version string
-	// Name is one of the names above.
+	// Name is one of Names.
 	Name string
-}
-
-// Kernel names the kernel of an image; arch is amd64 or arm64.
-func Kernel(schematic, version, arch string) Ref {
-	return Ref{Schematic: schematic, Version: version, Name: "kernel-" + arch}
-}
-
-// Initramfs names the initramfs of an image; arch is amd64 or arm64.
-func Initramfs(schematic, version, arch string) Ref {
-	return Ref{Schematic: schematic, Version: version, Name: "initramfs-" + arch + ".xz"}
 }
 
 // Validate says what is wrong with the reference. A valid one is safe to use as
@@ -61,8 +34,8 @@ func (r Ref) Validate() error {
 	if len(r.Version) > maxVersion || !versionForm.MatchString(r.Version) {
 		return fmt.Errorf("version %s is not of the form v1.13.9; write the Talos version with its v and all three numbers", clip(r.Version))
 	}
-	if !names[r.Name] {
-		return fmt.Errorf("%s is not a boot file; known are %s, %s, %s and %s", clip(r.Name), KernelAMD64, InitramfsAMD64, KernelARM64, InitramfsARM64)
+	if _, ok := names[r.Name]; !ok {
+		return fmt.Errorf("%s is not a boot file; known are %s", clip(r.Name), strings.Join(Names(), ", "))
 	}
 	return nil
 }

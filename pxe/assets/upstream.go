@@ -18,6 +18,11 @@ type transientError struct{ error }
 
 func (e transientError) Unwrap() error { return e.error }
 
+// notFoundError is the factory's 404: it may know the version and not yet the schematic.
+type notFoundError struct{ error }
+
+func (e notFoundError) Unwrap() error { return e.error }
+
 func mayPass(err error) bool {
 	return errors.As(err, new(transientError))
 }
@@ -80,15 +85,15 @@ func unreachable(err error) error {
 }
 
 // checkResponse refuses answers that cannot be the file, before a byte is read.
-func checkResponse(resp *http.Response) error {
+func checkResponse(resp *http.Response, resumed bool) error {
 	where := ""
 	if from := resp.Request.URL; resp.Request.Response != nil {
 		where = " after a redirect to " + from.Scheme + "://" + from.Host + from.Path
 	}
 	switch code := resp.StatusCode; {
-	case code == http.StatusOK:
+	case code == http.StatusOK, code == http.StatusPartialContent && resumed:
 	case code == http.StatusNotFound:
-		return fmt.Errorf("status %s%s; check talosVersion and schematicID (a schematic must have been registered at this factory once)", resp.Status, where)
+		return notFoundError{fmt.Errorf("status %s%s; check talosVersion and schematicID (a schematic must have been registered at this factory once)", resp.Status, where)}
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return transientError{fmt.Errorf("status %s%s; the factory has a problem, try again later", resp.Status, where)}
 	default:

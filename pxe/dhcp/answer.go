@@ -16,17 +16,14 @@ import (
 // answer decides about a batch of packets, makes its leases durable with one
 // write and only then sends the replies: no client learns of a lease that a
 // killed server would forget.
-func (s *Server) answer(messages []ipv4.Message) {
+func (s *Server) answer(p *port, messages []ipv4.Message) {
 	now := s.engine.options.Now()
-	decisions := make([]Decision, 0, len(messages))
-	for _, m := range messages {
-		decisions = append(decisions, s.handle(m, now))
-	}
-	if err := s.commit(); err != nil {
+	decisions, err := s.decide(p, messages, now)
+	if err != nil {
 		s.report(Problem{Kind: LeaseFileFailed, Message: fmt.Sprintf("no lease is confirmed: %v", err)}, now)
 		decisions = withoutLeases(decisions)
 	}
-	s.send(decisions)
+	s.send(p, decisions)
 	for _, d := range decisions {
 		if d.Lease != nil && s.engine.options.OnLease != nil {
 			s.engine.options.OnLease(*d.Lease)
@@ -35,6 +32,17 @@ func (s *Server) answer(messages []ipv4.Message) {
 			s.report(*d.Problem, now)
 		}
 	}
+}
+
+// decide decides about a batch. The error says that its leases are not durable.
+func (s *Server) decide(p *port, messages []ipv4.Message, now time.Time) ([]Decision, error) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	decisions := make([]Decision, 0, len(messages))
+	for _, m := range messages {
+		decisions = append(decisions, s.handle(p, m, now))
+	}
+	return decisions, s.commit()
 }
 
 // withoutLeases drops what depends on the lease file.
@@ -50,7 +58,7 @@ func withoutLeases(decisions []Decision) []Decision {
 
 // handle decides about one packet. A panic costs that packet only: DHCP
 // parsers have had some (insomniacslk/dhcp#382, #454).
-func (s *Server) handle(m ipv4.Message, now time.Time) (d Decision) {
+func (s *Server) handle(p *port, m ipv4.Message, now time.Time) (d Decision) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.log.Error("a DHCP packet caused a panic and is dropped; please report this", "from", m.Addr, "panic", cause, "stack", string(debug.Stack()))
@@ -64,6 +72,7 @@ func (s *Server) handle(m ipv4.Message, now time.Time) (d Decision) {
 		}
 		return Decision{}
 	}
+	r.BootPort = p.boot
 	if source, ok := m.Addr.(*net.UDPAddr); ok {
 		from := source.AddrPort()
 		r.Source = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
@@ -115,15 +124,41 @@ func (s *Server) commit() error {
 	return nil
 }
 
-// send sends the replies of a batch. What cannot be sent is skipped: the client asks again.
-func (s *Server) send(decisions []Decision) {
-	out := make([]ipv4.Message, 0, len(decisions))
+// mostHeld bounds the replies that are held back at one time.
+const mostHeld = 1024
+
+// send sends the replies of a batch, those that are held back later.
+func (s *Server) send(p *port, decisions []Decision) {
+	out := make([]*Reply, 0, len(decisions))
 	for _, d := range decisions {
-		if d.Reply != nil {
-			out = append(out, outMessage(d.Reply))
+		switch {
+		case d.Reply == nil:
+		case d.Reply.Delay > 0 && s.held.Load() < mostHeld:
+			s.held.Add(1)
+			time.AfterFunc(d.Reply.Delay, func() {
+				s.held.Add(-1)
+				s.sendNow(p, []*Reply{d.Reply})
+			})
+		default:
+			out = append(out, d.Reply)
 		}
 	}
-	conn := s.socket()
+	s.sendNow(p, out)
+}
+
+// sendNow sends replies. What cannot be sent is skipped: the client asks again.
+func (s *Server) sendNow(p *port, replies []*Reply) {
+	out := make([]ipv4.Message, 0, len(replies))
+	for _, r := range replies {
+		if r.Frame != nil {
+			if s.sendFrame(r) == nil {
+				continue
+			}
+			r.To = netip.AddrPortFrom(broadcastAddress, clientPort)
+		}
+		out = append(out, outMessage(r))
+	}
+	conn := p.socket()
 	for len(out) > 0 && conn != nil {
 		n, err := conn.WriteBatch(out, 0)
 		if err != nil {
@@ -133,6 +168,15 @@ func (s *Server) send(decisions []Decision) {
 		}
 		out = out[n:]
 	}
+}
+
+func (s *Server) sendFrame(r *Reply) error {
+	s.mu.Lock() // the descriptor must not be closed and used anew meanwhile
+	defer s.mu.Unlock()
+	if s.frames == nil {
+		return net.ErrClosed
+	}
+	return s.frames.send(r)
 }
 
 func (s *Server) report(p Problem, now time.Time) {

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -8,9 +9,11 @@ import (
 
 // boot is what a client is told to load. The zero value tells nothing.
 type boot struct {
-	file  string // name for TFTP, or URL
-	class string // option 60
-	extra []dhcpv4.Option
+	file   string // name for TFTP, or URL
+	binary bool   // the file is iPXE, not a script
+	class  string // option 60
+	vendor []byte // option 43
+	ipxe   []byte // option 175
 }
 
 // Values of boot options.
@@ -26,24 +29,30 @@ var (
 // encoder would cut more silently.
 const longestHeaderFile = 127
 
-// bootOf chooses the boot options of a client. It reports false for firmware
-// that cannot run any of our binaries: it must get no offer, so that the person
-// at the screen sees "no offer" and not a file that does not start.
-func (e *engine) bootOf(r Request) (boot, bool) {
+// bootOf chooses the boot options of a client that is served at the address
+// server. It reports false for firmware that cannot run any of our binaries: it
+// must get no offer, so that the person at the screen sees "no offer" and not a
+// file that does not start.
+func (e *engine) bootOf(r Request, server netip.Addr) (boot, bool) {
 	switch r.ClientClass() {
 	case ClassPXE:
 		return e.pxeBoot(r)
 	case ClassHTTP:
-		return e.httpBoot(r)
+		return e.httpBoot(r, server)
 	case ClassIPXE:
-		b := boot{extra: []dhcpv4.Option{dhcpv4.OptGeneric(optionIPXE, noProxy)}}
-		if e.options.BootURL != "" {
-			b.file = e.options.BootURL + pathScript
-		}
-		return b, true
+		return e.ipxeBoot(r, server)
 	case ClassPlain:
 	}
 	return boot{}, true
+}
+
+// base is the HTTP base of the boot services for clients that are served at the
+// address server; empty when there is none.
+func (e *engine) base(server netip.Addr) string {
+	if e.options.BootURL != "" || e.options.BootPort == 0 {
+		return e.options.BootURL
+	}
+	return fmt.Sprintf("http://%s", netip.AddrPortFrom(server, uint16(e.options.BootPort)))
 }
 
 func (e *engine) pxeBoot(r Request) (boot, bool) {
@@ -52,23 +61,48 @@ func (e *engine) pxeBoot(r Request) (boot, bool) {
 	if !ok || arch == ArchBIOS && r.isRaspberryPi() {
 		return boot{}, false
 	}
-	b := boot{file: file}
-	if e.options.Assertive {
+	b := boot{file: file, binary: true}
+	switch {
+	case e.options.Mode == ModeServer && !r.BootPort && !e.options.Assertive:
+		// Plain: some firmware ignores the file name of a marked offer (smee#225).
+	case e.options.Assertive || arch < ArchEFI32:
+		b.class, b.vendor = vendorPXE, bootThisOffer
+	default:
+		// UEFI of before 2017 drops a proxy offer with option 43 (edk2#6944); without
+		// it, it asks on port 4011.
 		b.class = vendorPXE
-		b.extra = []dhcpv4.Option{dhcpv4.OptGeneric(dhcpv4.OptionVendorSpecificInformation, bootThisOffer)}
 	}
 	return b, true
 }
 
-func (e *engine) httpBoot(r Request) (boot, bool) {
+func (e *engine) ipxeBoot(r Request, server netip.Addr) (boot, bool) {
+	b := boot{binary: true}
+	if r.needsOurIPXE() {
+		var known bool
+		if b.file, known = pxeFiles[r.Arch()]; !known {
+			return boot{}, false
+		}
+	} else if base := e.base(server); base != "" {
+		b.binary, b.file = false, base+pathScript
+	}
+	if e.options.Mode == ModeProxy || r.BootPort {
+		b.class = vendorPXE // else it asks port 4011 for the file that it was given
+	} else {
+		b.ipxe = noProxy
+	}
+	return b, true
+}
+
+func (e *engine) httpBoot(r Request, server netip.Addr) (boot, bool) {
 	file, ok := httpFiles[r.Arch()]
 	if !ok {
 		return boot{}, false
 	}
-	if e.options.BootURL == "" {
+	base := e.base(server)
+	if base == "" {
 		return boot{}, true
 	}
-	return boot{file: e.options.BootURL + pathBinaries + file, class: vendorHTTP}, true
+	return boot{file: base + pathBinaries + file, class: vendorHTTP, binary: true}, true
 }
 
 // apply writes the boot options into a reply. Option 67 ends in a NUL inside
@@ -76,8 +110,11 @@ func (e *engine) httpBoot(r Request) (boot, bool) {
 // the byte that follows (netboot.xyz#1198). siaddr is always set beside it,
 // because some clients ignore option 66.
 func (b boot) apply(p *dhcpv4.DHCPv4, server netip.Addr) {
-	for _, o := range b.extra {
-		p.Options.Update(o)
+	if b.vendor != nil {
+		p.Options.Update(dhcpv4.OptGeneric(dhcpv4.OptionVendorSpecificInformation, b.vendor))
+	}
+	if b.ipxe != nil {
+		p.Options.Update(dhcpv4.OptGeneric(optionIPXE, b.ipxe))
 	}
 	if b.class != "" {
 		p.Options.Update(dhcpv4.OptClassIdentifier(b.class))

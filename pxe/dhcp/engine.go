@@ -18,7 +18,7 @@ type Lease struct {
 	// Class and Arch are what the client said it is.
 	Class Class
 	Arch  Arch
-	// Type is OFFER or ACK.
+	// Type is OFFER, ACK or PROXY.
 	Type string
 	// XID is the client's transaction id.
 	XID uint32
@@ -34,6 +34,9 @@ type Lease struct {
 const (
 	TypeOffer = "OFFER"
 	TypeACK   = "ACK"
+	// TypeProxy is no lease of ours: in ModeProxy, or at the ProxyDHCP port, a
+	// machine with an address of another server was told what to boot.
+	TypeProxy = "PROXY"
 )
 
 // Decision is what to do about one request.
@@ -52,6 +55,7 @@ type Decision struct {
 type engine struct {
 	options Options
 	table   *table
+	loops   loops
 }
 
 func newEngine(o Options) (*engine, error) {
@@ -90,6 +94,15 @@ var handlers = map[dhcpv4.MessageType]func(*engine, exchange) Decision{
 // decide answers one request. Equal tables, requests and times give equal decisions.
 func (e *engine) decide(r Request, now time.Time) Decision {
 	e.table.sweep(now)
+	admission := e.admit(r.MAC().String())
+	switch {
+	case admission == Silent:
+		return silent("the machine is not to be answered")
+	case r.BootPort:
+		return e.bootService(r, admission, now)
+	case e.options.Mode == ModeProxy:
+		return e.proxy(r, admission, now)
+	}
 	kind := r.Packet.MessageType()
 	handle, known := handlers[kind]
 	if !known {
@@ -111,13 +124,32 @@ func (e *engine) decide(r Request, now time.Time) Decision {
 	if override := r.agent(dhcpv4.ServerIdentifierOverrideSubOption); override.IsValid() {
 		x.id = override
 	}
-	if x.boot, ok = e.bootOf(r); !ok {
-		return Decision{
-			Reason:  "architecture cannot boot Talos",
-			Problem: &Problem{Kind: UnsupportedArch, MAC: r.MAC().String(), Message: fmt.Sprintf("network boot of %s is not answered: there is no iPXE binary for architecture %s", r.MAC(), r.Arch())},
-		}
+	if admission == LeaseOnly || e.loops.paused(x.key.mac, now) {
+		return handle(e, x)
 	}
-	return handle(e, x)
+	if x.boot, ok = e.bootOf(r, x.server); !ok {
+		return unsupported(r)
+	}
+	return e.watched(x, handle(e, x))
+}
+
+// watched counts the binaries that a machine is told to load. A decision that
+// makes a loop goes out once more; from then on there is a pause.
+func (e *engine) watched(x exchange, d Decision) Decision {
+	if d.Lease == nil || d.Lease.Type == TypeOffer || !x.boot.binary || !e.loops.count(string(x.MAC()), x.xid(), x.now) {
+		return d
+	}
+	d.Problem = &Problem{Kind: BootLoop, MAC: x.MAC().String(), IP: d.Lease.IP, Message: fmt.Sprintf(
+		"%s loaded iPXE %d times within %s without asking for its boot script; it is told nothing to boot for %s: look at its screen, and check that it reaches HTTP on this host",
+		x.MAC(), mostBinaries+1, loopWindow, loopPause)}
+	return d
+}
+
+func unsupported(r Request) Decision {
+	return Decision{
+		Reason:  "architecture cannot boot Talos",
+		Problem: &Problem{Kind: UnsupportedArch, MAC: r.MAC().String(), Message: fmt.Sprintf("network boot of %s is not answered: there is no iPXE binary for architecture %s", r.MAC(), r.Arch())},
+	}
 }
 
 func silent(format string, args ...any) Decision {

@@ -43,6 +43,16 @@ func FuzzDecide(f *testing.F) {
 		r := newRig(t, func(o *Options) { o.Authoritative, o.Assertive = authoritative, assertive })
 		known := r.lease(testMAC)
 		q.Link, q.Destination = r.link, r.destination
+		for _, change := range []func(*Options){func(*Options) {}, func(o *Options) { o.Mode, o.Subnets = ModeProxy, nil }} {
+			p := newRig(t, change, func(o *Options) { o.Assertive, o.Unicast = assertive, authoritative })
+			q.BootPort = authoritative
+			if q.BootPort || p.options.Mode == ModeProxy {
+				if d := p.decide(q, p.now()); d.Reply != nil {
+					checkBootReply(t, q, d.Reply)
+				}
+			}
+		}
+		q.BootPort = false
 		for range 2 { // twice: a repeated packet meets the state that the first one left
 			if d := r.decide(q, r.now()); d.Reply != nil {
 				checkReply(t, r, q, d.Reply, known)
@@ -84,6 +94,22 @@ func checkReply(t *testing.T, r *rig, q Request, reply *Reply, known netip.Addr)
 	}
 }
 
+// checkBootReply: an answer of the proxy says what to boot and gives no address.
+func checkBootReply(t *testing.T, q Request, reply *Reply) {
+	t.Helper()
+	p := onWire(t, reply)
+	if p.OpCode != dhcpv4.OpcodeBootReply || p.TransactionID != q.Packet.TransactionID || !reply.To.IsValid() {
+		t.Errorf("the reply is not the request's: %s", p.Summary())
+	}
+	if fromIP(p.YourIPAddr).IsValid() {
+		t.Errorf("a proxy gives the address %s", p.YourIPAddr)
+	}
+	wantNoOptions(t, p, 1, 3, 6, 51)
+	if q.ClientClass() == ClassPlain || p.Options[67] == nil || p.Options[60] == nil {
+		t.Errorf("a proxy answers %s without boot file or class", q.ClientClass())
+	}
+}
+
 // FuzzLeaseFile opens a lease file of any content.
 func FuzzLeaseFile(f *testing.F) {
 	f.Add([]byte(`{"mac":"52:54:00:12:34:56","ip":"10.0.0.100","until":1796040000}` + "\n"))
@@ -99,6 +125,23 @@ func FuzzLeaseFile(f *testing.F) {
 			if err != nil || again != got {
 				t.Errorf("record %+v is read back as %+v (%v)", got, again, err)
 			}
+		}
+	})
+}
+
+// FuzzWire looks for a rival's answer in packets of any content.
+func FuzzWire(f *testing.F) {
+	good := packet{op: 2, options: [][]byte{kind(2), address(54, "10.0.0.3")}}
+	f.Add(udpPacket(netip.MustParseAddrPort("10.0.0.3:67"), netip.MustParseAddrPort("255.255.255.255:68"), good.bytes()))
+	f.Add([]byte{0x4f})
+	f.Add(make([]byte, 28))
+	s, err := New(testOptions())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		if p, found := s.rival(packet); found && (!p.IP.IsValid() || p.IP == s.engine.options.ServerAddress) {
+			t.Errorf("rival %+v", p)
 		}
 	})
 }

@@ -95,41 +95,6 @@ func TestServerProcess(t *testing.T) {
 	_ = s.Serve(t.Context())
 }
 
-// I8: after SIGKILL under load no confirmed lease is forgotten and no address
-// is given twice.
-func TestKilledServerForgetsNoConfirmedLease(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "leases")
-	r := newRelay(t)
-	leased := map[string]string{} // IP -> MAC
-	for round := range byte(4) {
-		p := startProcess(t, file, r.port())
-		r.to = p.addr
-		for i := range byte(50) {
-			mac := netMAC([]byte{2, 0, 0, 0, round, i})
-			ip := r.lease(mac)
-			if other, twice := leased[ip]; twice {
-				t.Fatalf("round %d: %s was leased to %s and to %s", round, ip, other, mac)
-			}
-			leased[ip] = mac
-		}
-		for i := range byte(50) { // load that is not waited for
-			r.send(packet{mac: netMAC([]byte{2, 0, 0, 9, round, i}), giaddr: "127.10.0.200", options: with(discover, uefi())}.bytes())
-		}
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = p.cmd.Wait()
-	}
-	r.to = startProcess(t, file, r.port()).addr
-	for ip, mac := range leased {
-		ack := r.ask(packet{mac: mac, options: with(request, plain(), address(50, ip))})
-		if got := ack.YourIPAddr.String(); got != ip {
-			t.Errorf("%s got %s after the kills, had %s", mac, got, ip)
-		}
-	}
-}
-
 func TestTornLastLineIsDropped(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "leases")
@@ -260,7 +225,7 @@ func TestNoConfirmationWithoutLeaseFile(t *testing.T) {
 	}
 	offered := message(packet{options: with(discover, uefi())})
 	chosen := message(packet{options: with(request, uefi(), address(54, "10.0.0.1"), address(50, "10.0.0.100"))})
-	s.answer([]ipv4.Message{offered, chosen})
+	s.answer(&port{}, []ipv4.Message{offered, chosen})
 	if l := <-leases; l.Type != TypeOffer || len(leases) != 0 {
 		t.Errorf("leases begin with %+v and %d more, want the offer alone", l, len(leases))
 	}
@@ -268,7 +233,7 @@ func TestNoConfirmationWithoutLeaseFile(t *testing.T) {
 		t.Errorf("problem %+v", p)
 	}
 	s.journal.file = good
-	s.answer([]ipv4.Message{chosen})
+	s.answer(&port{}, []ipv4.Message{chosen})
 	if l := <-leases; l.Type != TypeACK || s.journal.lines != 1 {
 		t.Errorf("after the repair %+v and %d lines, want the lease confirmed and written", l, s.journal.lines)
 	}

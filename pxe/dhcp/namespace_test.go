@@ -20,6 +20,7 @@ import (
 type lab struct {
 	t              *testing.T
 	server, client string
+	problems       chan Problem
 }
 
 const labInterface = "eth0" // in both namespaces
@@ -34,7 +35,7 @@ func newLab(t *testing.T) *lab {
 	}
 	// The name is unique to this process and test; ip limits it to a file name.
 	name := fmt.Sprintf("dhcp%d-%d", os.Getpid(), time.Now().UnixNano()%1_000_000_000)
-	l := &lab{t: t, server: name + "s", client: name + "c"}
+	l := &lab{t: t, server: name + "s", client: name + "c", problems: make(chan Problem, 100)}
 	for _, ns := range []string{l.server, l.client} {
 		if out, err := exec.CommandContext(t.Context(), "ip", "netns", "add", ns).CombinedOutput(); err != nil {
 			t.Skipf("cannot make network namespaces here: %s", out)
@@ -66,12 +67,30 @@ func (l *lab) run(args ...string) {
 	}
 }
 
+// wireOptions are those Options that a server process is given.
+type wireOptions struct {
+	Mode       Mode
+	Interfaces []string
+	Assertive  bool
+	Unicast    bool
+}
+
+// observed is one line of a server process: a lease or a problem.
+type observed struct {
+	Lease   *Lease   `json:",omitempty"`
+	Problem *Problem `json:",omitempty"`
+}
+
 // serve runs this test binary as a server in the server's namespace. It
-// returns the events that the server reports.
-func (l *lab) serve(device string) <-chan Lease {
+// returns the leases that the server reports; problems are in l.problems.
+func (l *lab) serve(o wireOptions) <-chan Lease {
 	l.t.Helper()
+	options, err := json.Marshal(o)
+	if err != nil {
+		l.t.Fatal(err)
+	}
 	cmd := exec.CommandContext(l.t.Context(), "ip", "netns", "exec", l.server, os.Args[0], "-test.run=^TestNamespaceServer$")
-	cmd.Env = append(os.Environ(), envNamespace+"="+device)
+	cmd.Env = append(os.Environ(), envNamespace+"="+string(options))
 	cmd.Cancel = func() error { return cmd.Process.Kill() } // ip becomes the server by exec
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -90,9 +109,15 @@ func (l *lab) serve(device string) <-chan Lease {
 				close(ready)
 				continue
 			}
-			var lease Lease
-			if json.Unmarshal(lines.Bytes(), &lease) == nil {
-				leases <- lease
+			var o observed
+			if json.Unmarshal(lines.Bytes(), &o) != nil {
+				continue
+			}
+			if o.Lease != nil {
+				leases <- *o.Lease
+			}
+			if o.Problem != nil {
+				l.problems <- *o.Problem
 			}
 		}
 	})
@@ -113,19 +138,33 @@ const envNamespace = "DHCP_TEST_NAMESPACE"
 
 // TestNamespaceServer is no test: it is the body of lab.serve.
 func TestNamespaceServer(t *testing.T) {
-	device, set := os.LookupEnv(envNamespace)
+	text, set := os.LookupEnv(envNamespace)
 	if !set {
 		t.Skip("runs only as a helper process of other tests")
 	}
+	var w wireOptions
+	if err := json.Unmarshal([]byte(text), &w); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
-	s, err := New(Options{
-		Interface: device, BootURL: "http://10.98.0.1:8080",
-		OnLease: func(l Lease) { _ = out.Encode(l) },
+	tell := func(o observed) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(o)
+	}
+	o := Options{
+		Mode: w.Mode, Interfaces: w.Interfaces, Assertive: w.Assertive, Unicast: w.Unicast, BootPort: 8080,
+		OnLease: func(l Lease) { tell(observed{Lease: &l}) }, OnProblem: func(p Problem) { tell(observed{Problem: &p}) },
 		Subnets: []Subnet{{
 			CIDR: netip.MustParsePrefix("10.98.0.0/24"), First: netip.MustParseAddr("10.98.0.100"), Last: netip.MustParseAddr("10.98.0.120"),
 			Gateway: netip.MustParseAddr("10.98.0.1"), DNS: []netip.Addr{netip.MustParseAddr("1.1.1.1")},
 		}},
-	})
+	}
+	for _, net := range []string{"10.99.0", "10.20.0"} {
+		o.Subnets = append(o.Subnets, Subnet{CIDR: netip.MustParsePrefix(net + ".0/24"), First: netip.MustParseAddr(net + ".100"), Last: netip.MustParseAddr(net + ".120")})
+	}
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +191,18 @@ func udhcpc(t *testing.T) []string {
 // lease runs udhcpc once in the client's namespace and returns what it told its script.
 func (l *lab) lease(args ...string) map[string]string {
 	l.t.Helper()
+	return l.leaseOn(labInterface, args...)
+}
+
+func (l *lab) leaseOn(device string, args ...string) map[string]string {
+	l.t.Helper()
 	folder := l.t.TempDir()
 	script, seen := filepath.Join(folder, "script"), filepath.Join(folder, "seen")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = bound ] && env > "+seen+"\nexit 0\n"), 0o755); err != nil {
 		l.t.Fatal(err)
 	}
 	command := append([]string{"ip", "netns", "exec", l.client}, udhcpc(l.t)...)
-	command = append(command, "-i", labInterface, "-f", "-q", "-n", "-t", "10", "-T", "1", "-s", script)
+	command = append(command, "-i", device, "-f", "-q", "-n", "-t", "10", "-T", "1", "-s", script)
 	l.run(append(command, args...)...)
 	content, err := os.ReadFile(seen)
 	if err != nil {
@@ -184,11 +228,11 @@ func want(t *testing.T, got map[string]string, wanted map[string]string) {
 func TestUdhcpcOnAWire(t *testing.T) {
 	t.Parallel()
 	udhcpc(t)
-	for name, device := range map[string]string{"wildcard": "", "bound to the interface": labInterface} {
+	for name, o := range map[string]wireOptions{"wildcard": {}, "bound to the interface": {Interfaces: []string{labInterface}}, "frames to clients without an address": {Unicast: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
-			leases := l.serve(device)
+			leases := l.serve(o)
 			want(t, l.lease(), map[string]string{
 				"ip": "10.98.0.100", "subnet": "255.255.255.0", "router": "10.98.0.1", "dns": "1.1.1.1", "lease": "3600",
 				"serverid": "10.98.0.1", "boot_file": "", "siaddr": "",
@@ -215,7 +259,7 @@ func TestInterfaceThatIsReplacedIsServedAgain(t *testing.T) {
 	t.Parallel()
 	udhcpc(t)
 	l := newLab(t)
-	l.serve(labInterface)
+	l.serve(wireOptions{Interfaces: []string{labInterface}})
 	l.lease()
 	l.run("ip", "-n", l.server, "link", "set", labInterface, "down")
 	l.run("ip", "-n", l.server, "link", "set", labInterface, "up")
@@ -236,7 +280,7 @@ func TestDhclientOnAWire(t *testing.T) {
 		t.Skip("needs dhclient (package isc-dhcp-client)")
 	}
 	l := newLab(t)
-	l.serve("")
+	l.serve(wireOptions{})
 	folder := t.TempDir()
 	script, seen := filepath.Join(folder, "script"), filepath.Join(folder, "seen")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n[ -n \"$new_ip_address\" ] && echo $reason $new_ip_address > "+seen+".new && mv "+seen+".new "+seen+"\nexit 0\n"), 0o755); err != nil {

@@ -12,14 +12,25 @@ import (
 	"time"
 )
 
-// Options configure a Server. Only Subnets is required.
+// Options configure a Server. Only Subnets is required, and not even that in
+// ModeProxy.
 type Options struct {
+	// Mode is ModeServer when empty.
+	Mode Mode
 	// Listen is the UDP address to serve, "0.0.0.0:67" when empty. Clients
 	// without an address broadcast, so a real network needs the wildcard.
 	Listen string
 	// Interface binds the socket to one network interface. Empty serves every
 	// interface that has an address in one of the Subnets.
 	Interface string
+	// Interfaces binds one socket to each of several interfaces, each with its own
+	// address; it excludes Interface. Leave ServerAddress empty then, or let it be
+	// the address that relays know.
+	Interfaces []string
+	// BootListen is the UDP address of the ProxyDHCP port, where firmware with an
+	// address asks for its boot file. Empty is port 4011 of the Listen address when
+	// its port is 67; when it is another one, as in tests, the port is not served.
+	BootListen string
 	// ServerAddress is what clients see as server (option 54) and TFTP server
 	// (siaddr). When it is not set, the address that the request reached counts.
 	ServerAddress netip.Addr
@@ -32,11 +43,29 @@ type Options struct {
 	Reservations map[string]netip.Addr
 	// BootURL is the HTTP base of the boot services, for example
 	// http://10.0.0.1:8080. Empty leases addresses without boot options to
-	// iPXE and UEFI HTTP boot clients.
+	// iPXE and UEFI HTTP boot clients, unless BootPort is given.
 	BootURL string
+	// BootPort is the port of the boot services when they are reached at the very
+	// address that a client sees as server, as with several interfaces. It is used
+	// when BootURL is empty.
+	BootPort int
+	// Admit says how far a machine is served, by its hardware address (lower case
+	// with colons). It runs on the serving goroutine for each request and must not
+	// block. nil serves everybody; even then a machine boots only what the boot
+	// script says.
+	Admit func(mac string) Admission
+	// Unicast sends to clients without an address, unless they asked for a
+	// broadcast, by an Ethernet frame of their own (needs CAP_NET_RAW). Off,
+	// because broadcasts reach every client.
+	Unicast bool
+	// ReplyDelay holds answers to PXE firmware back, by the first three bytes of its
+	// hardware address ("00:25:90"), 3 s at most: some ROMs miss an instant answer.
+	ReplyDelay map[string]time.Duration
 	// Assertive marks offers to PXE firmware so that they win against a second
 	// DHCP server on the network. Off, because some firmware ignores the file
-	// name of a marked offer (smee#225).
+	// name of a marked offer (smee#225). In ModeProxy it tells UEFI firmware to
+	// boot without asking at port 4011, which versions of before 2017 cannot
+	// (edk2#6944).
 	Assertive bool
 	// Authoritative refuses (NAK) clients that ask for an address this server
 	// knows nothing of. Off, the server stays silent: another one may know it.
@@ -48,10 +77,11 @@ type Options struct {
 	DeclineHold time.Duration
 	// LeaseFile keeps the leases over restarts. Empty keeps them in memory only.
 	LeaseFile string
-	// OnLease observes every OFFER and ACK after it was sent. It runs on the
-	// serving goroutine and must not block. The client may already be downloading.
+	// OnLease observes every OFFER and ACK after it was sent, and in ModeProxy what
+	// machines got from elsewhere. It runs on a serving goroutine, of which there
+	// are several, and must not block. The client may already be downloading.
 	OnLease func(Lease)
-	// OnProblem observes what a person should look at. It runs on the serving
+	// OnProblem observes what a person should look at. It runs on a serving
 	// goroutine and must not block; one problem is reported once a minute.
 	OnProblem func(Problem)
 	// Log takes the log; nil discards it.
@@ -83,6 +113,10 @@ const (
 	defaultOfferHold   = time.Minute
 	defaultDeclineHold = 10 * time.Minute
 	shortestLease      = time.Minute
+	longestDelay       = 3 * time.Second
+	// serverPort and bootPort are what clients have built in.
+	serverPort = 67
+	bootPort   = 4011
 	// longestURL leaves room for the NUL in option 67, whose length is one byte.
 	longestURL = 254
 )
@@ -99,21 +133,75 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Mode != ModeServer && o.Mode != ModeProxy {
+		return o, fmt.Errorf("DHCP mode %q is not known: use %q, or leave it empty for a full server", o.Mode, ModeProxy)
+	}
+	if o.Interface != "" {
+		if len(o.Interfaces) > 0 {
+			return o, errors.New("both Interface and Interfaces are set: use one of them")
+		}
+		o.Interface, o.Interfaces = "", []string{o.Interface}
+	}
 	if o.RelayPort < 1 || o.RelayPort > 65535 {
 		return o, fmt.Errorf("relay port %d is not a UDP port: use 67, or 1-65535 in a test", o.RelayPort)
 	}
 	if o.ServerAddress.IsValid() && !o.ServerAddress.Is4() {
 		return o, fmt.Errorf("server address %s is not IPv4: PXE firmware needs an IPv4 address of this host", o.ServerAddress)
 	}
-	if _, err := netip.ParseAddrPort(o.Listen); err != nil {
-		return o, fmt.Errorf("listen address %q: %w; write it as ADDRESS:PORT, for example %s", o.Listen, err, defaultListen)
+	if err := o.checkPorts(); err != nil {
+		return o, err
 	}
 	if err := o.checkBootURL(); err != nil {
 		return o, err
 	}
+	if err := o.checkDelays(); err != nil {
+		return o, err
+	}
+	if o.Mode == ModeProxy {
+		// Addresses are another server's business.
+		o.Subnets, o.Reservations, o.LeaseFile = nil, nil, ""
+		return o, nil
+	}
 	var err error
 	o.Subnets, err = checkSubnets(o.Subnets)
 	return o, err
+}
+
+// checkPorts completes the ProxyDHCP port, which firmware has fixed.
+func (o *Options) checkPorts() error {
+	listen, err := netip.ParseAddrPort(o.Listen)
+	if err != nil {
+		return fmt.Errorf("listen address %q: %w; write it as ADDRESS:PORT, for example %s", o.Listen, err, defaultListen)
+	}
+	if o.BootListen == "" && listen.Port() == serverPort {
+		o.BootListen = netip.AddrPortFrom(listen.Addr(), bootPort).String()
+	}
+	if o.BootListen != "" {
+		if _, err := netip.ParseAddrPort(o.BootListen); err != nil {
+			return fmt.Errorf("ProxyDHCP listen address %q: %w; write it as ADDRESS:PORT, for example 0.0.0.0:%d", o.BootListen, err, bootPort)
+		}
+	}
+	if o.BootPort < 0 || o.BootPort > 65535 {
+		return fmt.Errorf("boot port %d is not a TCP port: use that of the HTTP server", o.BootPort)
+	}
+	return nil
+}
+
+// checkDelays brings the keys of ReplyDelay into one form.
+func (o *Options) checkDelays() error {
+	delays := make(map[string]time.Duration, len(o.ReplyDelay))
+	for oui, delay := range o.ReplyDelay {
+		mac, err := net.ParseMAC(strings.ReplaceAll(oui, "-", ":") + ":00:00:00")
+		if err != nil || len(mac) != 6 {
+			return fmt.Errorf("reply delay for %q: it is no vendor prefix: write the first three bytes of the MAC, such as 00:25:90", oui)
+		}
+		if delay < 0 || delay > longestDelay {
+			return fmt.Errorf("reply delay for %s is %s: use 0s to %s, firmware waits no longer", oui, delay, longestDelay)
+		}
+		delays[string(mac[:3])] = delay
+	}
+	o.ReplyDelay = delays
+	return nil
 }
 
 func orDefault[T comparable](v *T, def T) {
@@ -191,6 +279,9 @@ func (s *Subnet) check() error {
 
 // broadcast is the last address of the subnet.
 func (s Subnet) broadcast() netip.Addr {
+	if !s.CIDR.IsValid() {
+		return netip.Addr{}
+	}
 	a := s.CIDR.Addr().As4()
 	for i, m := range net.CIDRMask(s.CIDR.Bits(), 32) {
 		a[i] |= ^m

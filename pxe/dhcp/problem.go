@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"net/netip"
+	"sync"
 	"time"
 )
 
@@ -16,8 +17,11 @@ const (
 	ReservationBlocked ProblemKind = "reservation blocked"
 	// AddressInUse: a client found its address in use and declined it.
 	AddressInUse ProblemKind = "address in use"
-	// RivalServer: a client took the offer of another DHCP server.
+	// RivalServer: another DHCP server answers on the network, or a client took
+	// its offer. IP is that server.
 	RivalServer ProblemKind = "rival DHCP server"
+	// BootLoop: a machine loads iPXE again and again and never gets to a script.
+	BootLoop ProblemKind = "boot loop"
 	// UnknownSubnet: a relay forwards from a network that is not configured.
 	UnknownSubnet ProblemKind = "unknown subnet"
 	// UnsupportedArch: firmware of an architecture that cannot boot Talos asked.
@@ -40,6 +44,7 @@ type Problem struct {
 // reporter lets one problem through once a minute, so that a client that asks
 // every second does not fill the log.
 type reporter struct {
+	mu    sync.Mutex
 	last  map[Problem]time.Time
 	swept time.Time
 }
@@ -52,9 +57,11 @@ const (
 
 // due reports whether the problem is to be reported now.
 func (r *reporter) due(p Problem, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	p.Message = ""
-	if p.Kind == PoolExhausted {
-		p.MAC = "" // one report for the subnet, not one for each client
+	if p.Kind == PoolExhausted || p.Kind == RivalServer {
+		p.MAC = "" // one report for the subnet or server, not one for each client
 	}
 	if last, seen := r.last[p]; seen && now.Sub(last) < reportEvery {
 		return false

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"time"
 
@@ -18,6 +19,21 @@ type Reply struct {
 	From netip.Addr
 	// Interface is the kernel's number of the interface it leaves by; 0 leaves it to the routes.
 	Interface int
+	// Frame is the hardware address of a client that has no address yet and is
+	// reached without ARP; nil sends by UDP.
+	Frame net.HardwareAddr
+	// Delay is how long the reply is held back.
+	Delay time.Duration
+
+	encoded []byte // Packet, when it was encoded before
+}
+
+// wire is the packet as it is sent.
+func (r *Reply) wire() []byte {
+	if r.encoded == nil {
+		r.encoded = r.Packet.ToBytes()
+	}
+	return r.encoded
 }
 
 // Ports of DHCP.
@@ -64,13 +80,20 @@ func (e *engine) reply(x exchange, kind dhcpv4.MessageType, ip netip.Addr) *Repl
 		p.ClientIPAddr = x.current().AsSlice()
 	}
 	x.boot.apply(p, x.server)
+	return e.address(x, p).fit(x.limit())
+}
+
+// fit leaves options out until the packet has at most so many bytes.
+func (r *Reply) fit(limit int) *Reply {
+	r.encoded = r.Packet.ToBytes()
 	for _, code := range droppable {
-		if len(p.ToBytes()) <= x.limit() {
+		if len(r.encoded) <= limit {
 			break
 		}
-		p.Options.Del(code)
+		r.Packet.Options.Del(code)
+		r.encoded = r.Packet.ToBytes()
 	}
-	return e.address(x, p)
+	return r
 }
 
 // nak refuses the client's address.

@@ -25,6 +25,9 @@ type Request struct {
 	Destination netip.Addr
 	// Link is the interface that the packet arrived on.
 	Link Link
+	// BootPort is set when the packet arrived at the ProxyDHCP port (4011), where
+	// clients ask for a boot file only.
+	BootPort bool
 }
 
 // Link is a network interface of this host.
@@ -48,6 +51,7 @@ func (l Link) contains(ip netip.Addr) bool {
 // Marks by which clients are recognised.
 const (
 	userClassIPXE = "iPXE"
+	userClassGPXE = "gPXE"                        // iPXE's ancestor, in the firmware of old network cards
 	optionIPXE    = dhcpv4.GenericOptionCode(175) // iPXE's encapsulated options (ipxe.org/howto/dhcpd)
 	optionSubnet  = dhcpv4.GenericOptionCode(118) // subnet selection, RFC 3011
 	guidLength    = 17                            // RFC 4578 2.3: type 0 and 16 bytes
@@ -103,28 +107,10 @@ func (r Request) ClientClass() Class {
 	return ClassPlain
 }
 
-// IsIPXE reports whether iPXE sent the request: by a user class of the raw
-// bytes "iPXE", which iPXE sends, or in the length-prefixed form of RFC 3004,
-// or by iPXE's own option 175, all that FlexBoot has (warewulf3#104).
+// IsIPXE reports whether iPXE sent the request: by its user class, or by its own
+// option 175, all that FlexBoot has (warewulf3#104).
 func (r Request) IsIPXE() bool {
-	if r.Packet.Options.Has(optionIPXE) {
-		return true
-	}
-	class := r.Packet.Options.Get(dhcpv4.OptionUserClassInformation)
-	if string(class) == userClassIPXE {
-		return true
-	}
-	for len(class) > 0 {
-		n := int(class[0])
-		if n == 0 || n >= len(class) {
-			return false
-		}
-		if string(class[1:1+n]) == userClassIPXE {
-			return true
-		}
-		class = class[1+n:]
-	}
-	return false
+	return r.Packet.Options.Has(optionIPXE) || r.hasUserClass(userClassIPXE)
 }
 
 // Arch is the first architecture of option 93 that this package knows, else

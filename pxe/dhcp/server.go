@@ -8,25 +8,28 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"sync"
-	"time"
-
-	"golang.org/x/net/ipv4"
+	"sync/atomic"
 )
 
-// Server answers DHCP on one socket. Use it in the order New, Listen, Serve;
-// Close ends a server that is not served.
+// Server answers DHCP on one socket for each interface, or on one for all of
+// them, and as many for the ProxyDHCP port. Use it in the order New, Listen,
+// Serve; Close ends a server that is not served.
 type Server struct {
-	engine  *engine
 	log     *slog.Logger
-	links   links
 	reports reporter
+	held    atomic.Int64 // replies held back
 
-	mu      sync.Mutex
-	conn    *ipv4.PacketConn
-	bound   netip.AddrPort
+	work    sync.Mutex // one batch is decided about at a time
+	engine  *engine
+	links   links
 	journal *journal
+
+	mu     sync.Mutex
+	ports  []*port
+	frames *frames // nil unless Options.Unicast
 }
 
 // New checks the options. It touches neither network nor disk.
@@ -38,14 +41,19 @@ func New(o Options) (*Server, error) {
 	return &Server{engine: e, log: e.options.Log}, nil
 }
 
-// Listen reads the lease file and binds the socket. After an error nothing is
+// Listen reads the lease file and binds the sockets. After an error nothing is
 // held.
-func (s *Server) Listen() error {
+func (s *Server) Listen() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != nil {
+	if len(s.ports) > 0 {
 		return errors.New("listen for DHCP: already listening; call Listen once")
 	}
+	defer func() {
+		if err != nil {
+			_ = s.release()
+		}
+	}()
 	o := s.engine.options
 	if o.LeaseFile != "" {
 		j, records, err := openJournal(o.LeaseFile, s.log)
@@ -55,39 +63,84 @@ func (s *Server) Listen() error {
 		s.journal = j
 		s.engine.table.restore(records)
 	}
-	conn, bound, err := openSocket(context.Background(), o.Listen, o.Interface)
-	if err != nil {
-		s.closeJournal()
-		return err
+	devices := o.Interfaces
+	if len(devices) == 0 {
+		devices = []string{""}
 	}
-	s.conn, s.bound = conn, bound
-	return nil
+	for _, device := range devices {
+		for _, p := range []*port{{address: o.Listen, device: device}, {address: o.BootListen, device: device, boot: true}} {
+			if p.address == "" {
+				continue
+			}
+			if err := p.open(context.Background()); err != nil {
+				return err
+			}
+			s.ports = append(s.ports, p)
+		}
+	}
+	if o.Unicast {
+		s.frames, err = openFrames()
+	}
+	return err
 }
 
-// Addr is the bound address; invalid before Listen.
-func (s *Server) Addr() netip.AddrPort {
+// Addr is the bound address of the DHCP port, of the first interface if there
+// are several; invalid before Listen.
+func (s *Server) Addr() netip.AddrPort { return s.bound(false) }
+
+// BootAddr is the bound address of the ProxyDHCP port, as Addr; invalid when it
+// is not served.
+func (s *Server) BootAddr() netip.AddrPort { return s.bound(true) }
+
+func (s *Server) bound(boot bool) netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.bound
+	for _, p := range s.ports {
+		if p.boot == boot {
+			return p.bound
+		}
+	}
+	return netip.AddrPort{}
 }
 
-// Close releases socket and lease file. Serve calls it at its end.
+// ScriptRequested tells the server that a machine asked for its boot script, by
+// any notation of its hardware address: it is in no boot loop.
+func (s *Server) ScriptRequested(mac string) {
+	hardware, err := net.ParseMAC(mac)
+	if err != nil {
+		return
+	}
+	s.work.Lock()
+	defer s.work.Unlock()
+	s.engine.loops.forget(string(hardware))
+}
+
+// Close releases sockets and lease file. Serve calls it at its end.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closeJournal()
-	if s.conn == nil {
-		return nil
-	}
-	err := s.conn.Close()
-	s.conn = nil
-	if err != nil {
-		return fmt.Errorf("close the DHCP socket: %w; it is gone all the same", err)
+	if err := s.release(); err != nil {
+		return fmt.Errorf("close the DHCP sockets: %w; they are gone all the same", err)
 	}
 	return nil
 }
 
+func (s *Server) release() error {
+	s.closeJournal()
+	var errs []error
+	for _, p := range s.ports {
+		errs = append(errs, p.close())
+	}
+	if s.frames != nil {
+		errs = append(errs, s.frames.close())
+	}
+	s.ports, s.frames = nil, nil
+	return errors.Join(errs...)
+}
+
 func (s *Server) closeJournal() {
+	s.work.Lock()
+	defer s.work.Unlock()
 	if s.journal == nil {
 		return
 	}
@@ -97,83 +150,46 @@ func (s *Server) closeJournal() {
 	s.journal = nil
 }
 
-// socket is the current socket, nil after Close.
-func (s *Server) socket() *ipv4.PacketConn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn
-}
-
 // Serve answers requests until ctx is done, then closes everything and returns
 // nil. A socket that fails, because its interface went down, is opened again.
 func (s *Server) Serve(ctx context.Context) error {
-	if s.socket() == nil {
+	s.mu.Lock()
+	ports := s.ports
+	s.mu.Unlock()
+	if len(ports) == 0 {
 		return errors.New("serve DHCP: not listening; call Listen first")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, s.interrupt)
-	defer stop()
 	var helpers sync.WaitGroup
 	helpers.Go(func() { s.syncLeases(ctx, s.journal) })
-	helpers.Go(func() { s.watchInterface(ctx) })
-	s.log.Info("DHCP is served", "address", s.bound, "interface", s.engine.options.Interface)
-	s.receive(ctx)
-	cancel()
+	for _, p := range ports {
+		stop := context.AfterFunc(ctx, p.interrupt)
+		defer stop()
+		helpers.Go(func() { p.watch(ctx) })
+		helpers.Go(func() { s.receive(ctx, p) })
+		s.log.Info("DHCP is served", "address", p.bound, "interface", p.device)
+	}
+	s.watchRivals(ctx, &helpers, ports)
 	helpers.Wait()
 	return s.Close()
 }
 
-// interrupt wakes the reader.
-func (s *Server) interrupt() {
-	if conn := s.socket(); conn != nil {
-		_ = conn.SetReadDeadline(time.Unix(1, 0))
-	}
-}
-
-// Back-off of opening the socket again.
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
-)
-
-// receive reads batches until ctx is done.
-func (s *Server) receive(ctx context.Context) {
+// receive reads batches from a port until ctx is done.
+func (s *Server) receive(ctx context.Context, p *port) {
 	in := newInbox()
 	for ctx.Err() == nil {
-		n, err := s.socket().ReadBatch(in.messages, 0)
+		n, err := p.socket().ReadBatch(in.messages, 0)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			s.log.Warn("the DHCP socket failed and is opened again", "error", err)
-			if !s.reopen(ctx) {
+			s.log.Warn("the DHCP socket failed and is opened again", "address", p.bound, "interface", p.device, "error", err)
+			if !p.reopen(ctx, s.log) {
 				return
 			}
 			continue
 		}
-		s.answer(in.messages[:n])
-	}
-}
-
-// reopen replaces the socket; false when ctx ended meanwhile.
-func (s *Server) reopen(ctx context.Context) bool {
-	_ = s.socket().Close()
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(wait):
-		}
-		conn, _, err := openSocket(ctx, s.Addr().String(), s.engine.options.Interface)
-		if err != nil {
-			s.log.Warn("the DHCP socket is not back yet", "error", err, "again", min(2*wait, lastRetry))
-			continue
-		}
-		s.mu.Lock()
-		s.conn = conn
-		s.mu.Unlock()
-		s.log.Info("the DHCP socket is back", "address", s.bound)
-		return ctx.Err() == nil
+		s.answer(p, in.messages[:n])
 	}
 }

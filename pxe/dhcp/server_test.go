@@ -90,7 +90,7 @@ func TestPanicCostsOnePacket(t *testing.T) {
 	s.engine.table = nil // any bug at all
 	m := ipv4.Message{Buffers: [][]byte{packet{options: with(discover, uefi())}.bytes()}}
 	m.N = len(m.Buffers[0])
-	if d := s.handle(m, time.Now()); d.Reply != nil || d.Reason != "panic" {
+	if d := s.handle(&port{}, m, time.Now()); d.Reply != nil || d.Reason != "panic" {
 		t.Errorf("decision %+v, want none", d)
 	}
 }
@@ -143,7 +143,7 @@ func TestSocketIsReopenedAfterAReadError(t *testing.T) {
 	t.Parallel()
 	r, s, _ := serveRelay(t)
 	before := r.lease(testMAC)
-	s.interrupt()
+	s.ports[0].interrupt()
 	deadline := time.Now().Add(10 * time.Second)
 	for { // packets sent while the socket is closed are lost, as on a real network
 		_, _ = r.conn.WriteToUDPAddrPort(packet{giaddr: relayAddress, options: with(discover, uefi())}.bytes(), r.to)
@@ -204,8 +204,8 @@ func TestProblemsAreReportedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var r reporter
 	c := newClock()
-	p := Problem{Kind: RivalServer, MAC: testMAC, Message: "a"}
-	same := Problem{Kind: RivalServer, MAC: testMAC, Message: "b"}
+	p := Problem{Kind: AddressInUse, MAC: testMAC, Message: "a"}
+	same := Problem{Kind: AddressInUse, MAC: testMAC, Message: "b"}
 	if !r.due(p, c.now()) || r.due(same, c.now()) {
 		t.Error("want the first reported and its repetition not")
 	}
@@ -214,7 +214,7 @@ func TestProblemsAreReportedOnceAMinute(t *testing.T) {
 		t.Error("want it reported again after a minute")
 	}
 	for i := range 5000 {
-		r.due(Problem{Kind: RivalServer, MAC: netMAC([]byte{byte(i >> 8), byte(i)})}, c.now())
+		r.due(Problem{Kind: AddressInUse, MAC: netMAC([]byte{byte(i >> 8), byte(i)})}, c.now())
 	}
 	if len(r.last) > mostReports {
 		t.Errorf("%d remembered problems, want at most %d", len(r.last), mostReports)

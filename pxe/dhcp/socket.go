@@ -106,7 +106,7 @@ func outMessage(r *Reply) ipv4.Message {
 		control.Src = r.From.AsSlice()
 	}
 	m := ipv4.Message{
-		Buffers: [][]byte{r.Packet.ToBytes()},
+		Buffers: [][]byte{r.wire()},
 		Addr:    net.UDPAddrFromAddrPort(r.To),
 	}
 	if r.Interface != 0 || r.From.IsValid() {

@@ -19,23 +19,6 @@ func (s *Server) syncLeases(ctx context.Context, j *journal) {
 	})
 }
 
-// watchInterface interrupts the reader when the interface was replaced by a new
-// one of the same name: a socket stays bound to the old one and hears nothing,
-// without any error.
-func (s *Server) watchInterface(ctx context.Context) {
-	name := s.engine.options.Interface
-	if name == "" {
-		return
-	}
-	index := interfaceIndex(name)
-	everySecond(ctx, func() {
-		if now := interfaceIndex(name); now != 0 && now != index {
-			index = now
-			s.interrupt()
-		}
-	})
-}
-
 func interfaceIndex(name string) int {
 	device, err := net.InterfaceByName(name)
 	if err != nil {

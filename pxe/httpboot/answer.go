@@ -2,6 +2,7 @@ package httpboot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/talos-provision/provision/pxe/assets"
@@ -41,8 +42,16 @@ type Answer struct {
 	Node string
 	// Schematic and Version name the image of an Install.
 	Schematic, Version string
-	// Args is the kernel command line of an Install, without initrd=.
+	// Args is the kernel command line of an Install, without initrd=. With
+	// SecureBoot it is not used: the signed image has its own.
 	Args string
+	// SecureBoot makes an Install the signed UKI in place of kernel and
+	// initramfs. It needs UEFI.
+	SecureBoot bool
+	// LocalBoot is how this machine is sent to its own disk, one of
+	// LocalBootMethods; empty means auto. It counts for every answer that ends
+	// there, a refused Install too.
+	LocalBoot string
 	// Reason is a sentence for the log and for the machine's screen.
 	Reason string
 }
@@ -50,7 +59,8 @@ type Answer struct {
 // Director decides what a machine boots. Its answer to a machine that it does
 // not know without ambiguity, or that is not armed, must be LocalBoot (I3).
 // Direct is called concurrently and may be called again for the same boot: a
-// machine repeats a request whose answer was lost.
+// machine repeats a request whose answer was lost. A Request with Head set only
+// asks what the answer would be: it must not count as the machine's request.
 type Director interface {
 	Direct(ctx context.Context, r Request) Answer
 }
@@ -75,6 +85,12 @@ func (a Answer) check(r Request) Answer {
 	if err := assets.Kernel(a.Schematic, a.Version, r.Arch).Validate(); err != nil {
 		return a.refused(err)
 	}
+	if a.SecureBoot {
+		if r.Platform == "pcbios" {
+			return a.refused(errors.New("the signed image of secureBoot needs UEFI, and the machine booted by BIOS"))
+		}
+		return a
+	}
 	if err := CheckArgs(a.Args); err != nil {
 		return a.refused(err)
 	}
@@ -82,5 +98,5 @@ func (a Answer) check(r Request) Answer {
 }
 
 func (a Answer) refused(err error) Answer {
-	return Answer{Kind: LocalBoot, Node: a.Node, Reason: fmt.Sprintf("%v refused, booting the local disk: %v", a.Kind, err)}
+	return Answer{Kind: LocalBoot, Node: a.Node, LocalBoot: a.LocalBoot, Reason: fmt.Sprintf("%v refused, booting the local disk: %v", a.Kind, err)}
 }

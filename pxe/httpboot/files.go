@@ -80,27 +80,33 @@ func (h *Handler) binaryTag(name string, f *os.File) (string, fs.FileInfo, error
 	return value, stat, nil
 }
 
-// serveImage sends a kernel or initramfs from the cache.
+// serveImage sends a boot file from the cache.
 func (h *Handler) serveImage(w *response, r *http.Request, tail string) {
-	parts := strings.Split(tail, "/")
-	if len(parts) != 3 || h.opts.Assets == nil {
-		notFound(w)
-		return
-	}
-	ref := assets.Ref{Schematic: parts[0], Version: parts[1], Name: parts[2]}
-	if err := ref.Validate(); err != nil {
+	ref, err := assets.ParseRef(tail)
+	if err != nil {
 		h.log.Debug("a client asked for a boot file that cannot exist", "source", source(r), "err", err)
 		notFound(w)
 		return
 	}
-	if h.slots != nil {
-		select {
-		case h.slots <- struct{}{}:
-			defer func() { <-h.slots }()
-		default:
+	if bulk[ref.Kind()] && r.Method == http.MethodGet {
+		source := source(r)
+		if !h.slots.enter(source) {
 			busy(w)
 			return
 		}
+		defer h.slots.leave(source)
+	}
+	h.serveFile(w, r, ref)
+}
+
+// bulk are the kinds that only iPXE asks for, which comes back after a 503. UEFI
+// does not (for a UKI), nor does a BMC (for an ISO).
+var bulk = map[assets.Kind]bool{assets.KindKernel: true, assets.KindInitramfs: true}
+
+func (h *Handler) serveFile(w *response, r *http.Request, ref assets.Ref) {
+	if h.opts.Assets == nil {
+		notFound(w)
+		return
 	}
 	start := time.Now()
 	f, info, err := h.openImage(r.Context(), ref)
@@ -114,7 +120,7 @@ func (h *Handler) serveImage(w *response, r *http.Request, tail string) {
 		h.imageFailed(w, r, ref, start, err)
 		return
 	}
-	h.send(w, r, file{File: f, name: ref.String(), kind: "application/octet-stream", etag: info.SHA256, stat: stat})
+	h.send(w, r, file{File: f, name: ref.String(), kind: ref.ContentType(), etag: info.SHA256, stat: stat})
 }
 
 func (h *Handler) openImage(ctx context.Context, ref assets.Ref) (*os.File, assets.Info, error) {
@@ -153,6 +159,11 @@ func (h *Handler) send(w *response, r *http.Request, f file) {
 	start := time.Now()
 	w.Header().Set("Content-Type", f.kind)
 	w.Header().Set("ETag", `"`+f.etag+`"`)
+	if h.opts.OnProgress != nil {
+		w.progress = func(sent int64) {
+			h.opts.OnProgress(Progress{Source: source(r), Name: f.name, Bytes: sent, Size: f.stat.Size()})
+		}
+	}
 	// f.File and not f: the net package must see the *os.File to use sendfile.
 	http.ServeContent(w, r, "", f.stat.ModTime(), f.File)
 	t := Transfer{Source: source(r), Name: f.name, Method: r.Method, Status: w.status, Bytes: w.sent, Size: f.stat.Size(), Duration: time.Since(start), Err: w.err}

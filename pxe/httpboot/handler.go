@@ -34,16 +34,22 @@ type Options struct {
 	// sent the request reaches this server. nil means the address that the
 	// connection came in on, which is right unless there is NAT between.
 	BaseURL func(*http.Request) string
-	// OnScript is called for every script served, with the answer as it was
-	// given: an Install that cannot be carried out arrives here as LocalBoot.
+	// OnScript is called for every machine that was told what to boot, by a script
+	// or by a UKI or its absence, with the answer as it was given: an Install that
+	// cannot be carried out arrives here as LocalBoot. The Request holds all that
+	// the machine said.
 	OnScript func(Request, Answer)
 	// OnTransfer is called at the end of every file transfer.
 	OnTransfer func(Transfer)
+	// OnProgress is called while a file is sent, for each transfer at most once a
+	// second and never for one that takes less. It must not block.
+	OnProgress func(Progress)
 	// MaxTransfers bounds the kernels and initramfs files sent at one time; the
-	// excess is told to come back in some seconds. 0 means no bound.
+	// excess is told to come back in some seconds. Everything else is exempt:
+	// only iPXE comes back. 0 means no bound.
 	MaxTransfers int
-	// StallTimeout ends a transfer to a machine that takes no byte for so long;
-	// 0 means 60 s.
+	// StallTimeout ends a transfer to a machine that takes next to nothing (64
+	// KiB) for so long; 0 means 60 s.
 	StallTimeout time.Duration
 	// Log receives scripts served (info) and transfers (debug); nil discards.
 	Log *slog.Logger
@@ -54,7 +60,8 @@ type Options struct {
 //	/boot.ipxe?serial=…&board-serial=…&uuid=…&mac=…&arch=…&platform=…   the machine's script
 //	/autoexec.ipxe, in any directory                                     the script that asks for it
 //	/ipxe/<binary>                                                       iPXE itself, for UEFI HTTP boot
-//	/image/<schematic>/<version>/<file>                                  kernel and initramfs
+//	/image/<schematic>/<version>/<file>                                  kernel, initramfs, UKI, ISO
+//	/uki/<mac or uuid>/<arch>.efi                                        the signed UKI of an armed machine with Secure Boot
 //	/healthz                                                             200 while it serves
 //
 // It is not a ServeMux because that redirects // and . in paths, and UEFI
@@ -63,7 +70,7 @@ type Options struct {
 type Handler struct {
 	opts  Options
 	log   *slog.Logger
-	slots chan struct{} // nil when unbounded
+	slots *admission
 
 	mu    sync.Mutex
 	etags map[string]etag // by name of binary, a closed set
@@ -80,11 +87,7 @@ func New(o Options) *Handler {
 	if o.BaseURL == nil {
 		o.BaseURL = localURL
 	}
-	h := &Handler{opts: o, log: o.Log, etags: map[string]etag{}}
-	if o.MaxTransfers > 0 {
-		h.slots = make(chan struct{}, o.MaxTransfers)
-	}
-	return h
+	return &Handler{opts: o, log: o.Log, slots: newAdmission(o.MaxTransfers), etags: map[string]etag{}}
 }
 
 // ServeHTTP routes by the cleaned path, without redirects.
@@ -111,6 +114,8 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		h.serveBinary(w, r, binaryName(clean))
 	case strings.HasPrefix(clean, "/image/"):
 		h.serveImage(w, r, strings.TrimPrefix(clean, "/image/"))
+	case strings.HasPrefix(clean, ukiPrefix):
+		h.serveUKI(w, r, strings.TrimPrefix(clean, ukiPrefix))
 	case clean == "/healthz":
 		text(w, http.StatusOK, "ok\n")
 	default:
@@ -128,23 +133,25 @@ func (h *Handler) serveScript(w *response, r *http.Request) {
 		return
 	}
 	req := ParseRequest(r.URL.RawQuery, source(r))
-	answer := Answer{Reason: "nobody decides here what to install"}
-	if h.opts.Director != nil {
-		answer = h.opts.Director.Direct(r.Context(), req)
+	req.Head = r.Method == http.MethodHead // nobody boots a HEAD
+	answer := h.decide(r.Context(), req)
+	if !req.Head {
+		defer h.tell(req, answer)
 	}
-	checked := answer.check(req)
-	if checked.Kind != answer.Kind {
-		h.log.Error("a machine cannot be given what was decided for it", "node", answer.Node, "source", req.Source, "reason", checked.Reason)
+	if answer.Kind == LocalBoot && answer.LocalBoot == LocalBootHTTP404 {
+		notFound(w)
+		return
 	}
-	text(w, http.StatusOK, script(checked, req, base))
-	if r.Method == http.MethodHead {
-		return // nobody boots a HEAD
-	}
-	h.log.Info("served a boot script", "kind", checked.Kind.String(), "node", checked.Node, "source", req.Source,
-		"serial", req.Facts.Serial, "boardSerial", req.Facts.BoardSerial, "uuid", req.Facts.UUID, "macs", req.Facts.MACs,
-		"arch", req.Arch, "platform", req.Platform, "reason", checked.Reason)
+	text(w, http.StatusOK, script(answer, req, base))
+}
+
+// tell logs and reports what a machine was answered.
+func (h *Handler) tell(req Request, answer Answer) {
+	h.log.Info("answered a machine that asks what to boot", "kind", answer.Kind.String(), "node", answer.Node, "source", req.Source,
+		"serial", req.Facts.Serial, "boardSerial", req.Facts.BoardSerial, "uuid", req.Facts.UUID, "macs", req.MACs(),
+		"arch", req.Arch, "platform", req.Platform, "firmware", req.Firmware, "reason", answer.Reason)
 	if h.opts.OnScript != nil {
-		h.opts.OnScript(req, checked)
+		h.opts.OnScript(req, answer)
 	}
 }
 

@@ -32,7 +32,7 @@ func start(t testing.TB, o Options) string {
 
 func serveHandler(t testing.TB, h http.Handler) string {
 	t.Helper()
-	l := listen(t, "127.0.0.1:0")
+	l := listen(t)
 	srv := NewServer(h, nil)
 	done := make(chan struct{})
 	go func() {
@@ -142,9 +142,17 @@ func ipxeDir(t testing.TB) string {
 // cacheWith is a cache that holds a kernel and has no factory to ask.
 func cacheWith(t testing.TB, size int) (*assets.Cache, assets.Ref, []byte) {
 	t.Helper()
+	ref := assets.Kernel(schematic, "v1.13.9", "amd64")
+	cache, content := cacheOf(t, size, ref)
+	return cache, ref, content
+}
+
+// cacheOf is a cache that holds one file.
+func cacheOf(t testing.TB, size int, ref assets.Ref) (*assets.Cache, []byte) {
+	t.Helper()
 	content := make([]byte, size)
 	_, _ = rand.New(rand.NewSource(1)).Read(content) // never fails
-	l := listen(t, "127.0.0.1:0")
+	l := listen(t)
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	})}
@@ -153,12 +161,11 @@ func cacheWith(t testing.TB, size int) (*assets.Cache, assets.Ref, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := assets.Kernel(schematic, "v1.13.9", "amd64")
 	if _, err := cache.Ensure(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
 	_ = srv.Close()
-	return cache, ref, content
+	return cache, content
 }
 
 func TestP10AutoexecInEveryDirectory(t *testing.T) {
@@ -336,9 +343,9 @@ func TestP13ABusyServerSaysWhenToComeBack(t *testing.T) {
 
 func await(t *testing.T, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("waited 10 s in vain")
+			t.Fatal("waited 30 s in vain")
 		}
 	}
 }
@@ -377,7 +384,7 @@ func TestAStrangerCannotMakeUsDownload(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked []string
-	l := listen(t, "127.0.0.1:0")
+	l := listen(t)
 	factory := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		asked = append(asked, r.URL.Path)
@@ -418,9 +425,9 @@ func TestAStrangerCannotMakeUsDownload(t *testing.T) {
 	}
 }
 
-func listen(t testing.TB, addr string) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ package httpboot
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -32,8 +33,16 @@ type Request struct {
 	Platform string
 	// Manufacturer, Product and Asset describe the machine for a person.
 	Manufacturer, Product, Asset string
+	// NICs are the MACs of all network cards that iPXE drives, for a person. They
+	// do not identify the machine: a card may be shared or stand-in hardware.
+	NICs []string
 	// Source is the address that the request came from.
 	Source netip.Addr
+	// Firmware means that UEFI itself asks for a signed UKI. It names itself by
+	// the MAC or UUID in the URL that it was given, and by nothing else.
+	Firmware bool
+	// Head means that the machine only asks how long the answer would be.
+	Head bool
 	// Waits counts the wait scripts that the machine has followed in a row.
 	Waits int
 }
@@ -60,10 +69,12 @@ func ParseRequest(rawQuery string, source netip.Addr) Request {
 		if value == "" {
 			continue // iPXE expands a setting that is not there to nothing
 		}
-		if key == "mac" {
-			if len(r.Facts.MACs) < maxMACs {
-				r.Facts.MACs = append(r.Facts.MACs, value)
-			}
+		switch key {
+		case "mac":
+			r.Facts.MACs = addMAC(r.Facts.MACs, value)
+			continue
+		case "nic":
+			r.NICs = addMAC(r.NICs, value)
 			continue
 		}
 		if _, seen := first[key]; !seen && len(first) < 64 {
@@ -80,6 +91,14 @@ func ParseRequest(rawQuery string, source netip.Addr) Request {
 		r.Waits = n
 	}
 	return r
+}
+
+// addMAC adds a MAC that is not there yet, up to the bound.
+func addMAC(macs []string, mac string) []string {
+	if len(macs) >= maxMACs || slices.Contains(macs, mac) {
+		return macs
+	}
+	return append(macs, mac)
 }
 
 // decode undoes iPXE's :uristring. A plus is a plus: iPXE percent-encodes

@@ -23,12 +23,14 @@ const (
 // one that the machine boots from; ${net0/mac} may be another (matchbox#410).
 const factsQuery = "serial=${serial:uristring}&board-serial=${board-serial:uristring}" +
 	"&uuid=${uuid}&mac=${mac:hexhyp}&arch=${buildarch}&platform=${platform}" +
-	"&manufacturer=${manufacturer:uristring}&product=${product:uristring}&asset=${asset:uristring}"
+	"&manufacturer=${manufacturer:uristring}&product=${product:uristring}&asset=${asset:uristring}" +
+	"&nic=${net0/mac:hexhyp}&nic=${net1/mac:hexhyp}&nic=${net2/mac:hexhyp}&nic=${net3/mac:hexhyp}"
 
 // Autoexec is the script that an EFI iPXE loads by itself from the directory it
 // came from (autoexec.ipxe, since 2022): it takes an address and asks for the
-// machine's own script. It ends in exit 1, because after exit 0 UEFI stops its
-// boot order and opens its menu. baseURL has no slash at its end.
+// machine's own script, and ends as that one ends. Without one it ends in exit
+// 1, because after exit 0 UEFI stops its boot order and opens its menu. baseURL
+// has no slash at its end.
 func Autoexec(baseURL string) string {
 	return "#!ipxe\n" +
 		"dhcp || dhcp || exit 1\n" +
@@ -37,8 +39,8 @@ func Autoexec(baseURL string) string {
 
 // ask is the tail of a script that goes on with the machine's own script.
 func ask(baseURL string) string {
-	return "chain --autofree " + baseURL + "/boot.ipxe?" + factsQuery + " ||\n" +
-		"exit 1\n"
+	return "chain --autofree " + baseURL + "/boot.ipxe?" + factsQuery + " || exit 1\n" +
+		"exit 0\n"
 }
 
 // script writes what the answer, already checked, means to the machine.
@@ -58,7 +60,7 @@ func script(a Answer, r Request, baseURL string) string {
 	case Wait:
 		wait(&b, r, baseURL)
 	default:
-		b.WriteString(localBoot(r.Platform))
+		b.WriteString(localBoot(a.LocalBoot, r.Platform))
 	}
 	return b.String()
 }
@@ -67,13 +69,17 @@ func script(a Answer, r Request, baseURL string) string {
 // download, so a failed one starts over (matchbox#369).
 func install(b *strings.Builder, a Answer, r Request, baseURL string) {
 	args, _ := kernelArgs(a.Args) // checked before
-	kernel := baseURL + "/image/" + assets.Kernel(a.Schematic, a.Version, r.Arch).String()
-	initramfs := baseURL + "/image/" + assets.Initramfs(a.Schematic, a.Version, r.Arch).String()
+	image := func(ref assets.Ref) string { return baseURL + "/image/" + ref.String() }
 	b.WriteString("set attempt:int32 0\n")
 	b.WriteString(":fetch\n")
 	b.WriteString("imgfree\n")
-	fmt.Fprintf(b, "kernel %s %s || goto failed\n", kernel, strings.TrimSpace(initrdArg+" "+args))
-	fmt.Fprintf(b, "initrd --name %s %s || goto failed\n", initrdName, initramfs)
+	if a.SecureBoot {
+		// Here when Secure Boot is still off: the same image, so that the same runs.
+		fmt.Fprintf(b, "kernel %s || goto failed\n", image(assets.UKI(a.Schematic, a.Version, r.Arch, true)))
+	} else {
+		fmt.Fprintf(b, "kernel %s %s || goto failed\n", image(assets.Kernel(a.Schematic, a.Version, r.Arch)), strings.TrimSpace(initrdArg+" "+args))
+		fmt.Fprintf(b, "initrd --name %s %s || goto failed\n", initrdName, image(assets.Initramfs(a.Schematic, a.Version, r.Arch)))
+	}
 	b.WriteString("boot || goto failed\n")
 	b.WriteString(":failed\n")
 	b.WriteString(retry("fetch"))
@@ -96,19 +102,4 @@ func retry(label string) string {
 		fmt.Sprintf("echo provision: failed, retry ${attempt} of %d\n", maxAttempts) +
 		fmt.Sprintf("sleep %d\n", retryDelay) +
 		"goto " + label + "\n"
-}
-
-// localBoot ends a script so that the firmware goes on to the disk. On UEFI only
-// a failing exit makes it try the next boot entry (netboot.xyz#1276,
-// foreman#8373). On BIOS some machines hang on exit (sidero#1205), so iPXE boots
-// the first disk itself and exits only when it cannot.
-func localBoot(platform string) string {
-	switch platform {
-	case "efi":
-		return "exit 1\n"
-	case "pcbios":
-		return "sanboot --no-describe --drive 0x80 || exit\n"
-	default:
-		return "iseq ${platform} pcbios && sanboot --no-describe --drive 0x80 ||\nexit 1\n"
-	}
 }

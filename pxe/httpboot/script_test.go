@@ -22,8 +22,8 @@ func TestAutoexecIsTheScriptObservedToWork(t *testing.T) {
 	t.Parallel()
 	want := `#!ipxe
 dhcp || dhcp || exit 1
-chain --autofree http://127.0.0.1:8080/boot.ipxe?serial=${serial:uristring}&board-serial=${board-serial:uristring}&uuid=${uuid}&mac=${mac:hexhyp}&arch=${buildarch}&platform=${platform}&manufacturer=${manufacturer:uristring}&product=${product:uristring}&asset=${asset:uristring} ||
-exit 1
+chain --autofree http://127.0.0.1:8080/boot.ipxe?serial=${serial:uristring}&board-serial=${board-serial:uristring}&uuid=${uuid}&mac=${mac:hexhyp}&arch=${buildarch}&platform=${platform}&manufacturer=${manufacturer:uristring}&product=${product:uristring}&asset=${asset:uristring}&nic=${net0/mac:hexhyp}&nic=${net1/mac:hexhyp}&nic=${net2/mac:hexhyp}&nic=${net3/mac:hexhyp} || exit 1
+exit 0
 `
 	if diff := cmp.Diff(want, Autoexec(base)); diff != "" {
 		t.Error(diff)
@@ -56,6 +56,20 @@ set attempt:int32 0
 imgfree
 kernel ` + image + `/kernel-amd64 initrd=initramfs.xz ` + node01 + ` || goto failed
 initrd --name initramfs.xz ` + image + `/initramfs-amd64.xz || goto failed
+boot || goto failed
+:failed
+iseq ${attempt} 10 && exit 1 ||
+inc attempt
+echo provision: failed, retry ${attempt} of 10
+sleep 5
+goto fetch
+`},
+		{"install with Secure Boot", Answer{Kind: Install, SecureBoot: true, Node: "node-01", Schematic: schematic, Version: "v1.13.9", Args: "not || used"}, Request{Arch: "arm64", Platform: "efi"}, `#!ipxe
+echo provision: node-01 boots Talos v1.13.9
+set attempt:int32 0
+:fetch
+imgfree
+kernel ` + image + `/metal-arm64-secureboot-uki.efi || goto failed
 boot || goto failed
 :failed
 iseq ${attempt} 10 && exit 1 ||
@@ -131,6 +145,7 @@ func TestAnInstallThatCannotBeCarriedOutBootsTheDiskAndSaysWhy(t *testing.T) {
 		want    string
 	}{
 		{"no architecture", installed(node01), Request{Platform: "efi"}, "no Talos image"},
+		{"Secure Boot on BIOS", Answer{Kind: Install, SecureBoot: true, Schematic: schematic, Version: "v1.13.9"}, Request{Arch: "amd64", Platform: "pcbios"}, "needs UEFI"},
 		{"bad schematic", Answer{Kind: Install, Schematic: "../x", Version: "v1.13.9"}, amd64, "64 lower-case hex"},
 		{"bad version", Answer{Kind: Install, Schematic: schematic, Version: "v1.13.9 || exit"}, amd64, "form v1.13.9"},
 		{"newline", installed("a=1\nexit"), amd64, "0x0a"},
@@ -146,6 +161,9 @@ func TestAnInstallThatCannotBeCarriedOutBootsTheDiskAndSaysWhy(t *testing.T) {
 		{"unknown kind", Answer{Kind: 99}, amd64, "kind 99 is unknown"},
 	} {
 		got := tc.answer.check(tc.request)
+		if tc.answer.LocalBoot = LocalBootExit0; tc.answer.check(tc.request).LocalBoot != LocalBootExit0 {
+			t.Errorf("%s: the node's way to its disk is forgotten", tc.name)
+		}
 		if got.Kind != LocalBoot || !strings.Contains(got.Reason, tc.want) {
 			t.Errorf("%s: %+v, want a local boot with %q", tc.name, got, tc.want)
 		}

@@ -30,9 +30,27 @@ type Transfer struct {
 	Err error
 }
 
+// Progress reports a transfer that is under way.
+type Progress struct {
+	// Source and Name are as in Transfer.
+	Source netip.Addr
+	Name   string
+	// Bytes were handed to the network so far; Size is the whole file. A range
+	// counts from where it begins. Both in bytes.
+	Bytes, Size int64
+}
+
+// progressInterval is the shortest time between two reports of one transfer.
+const progressInterval = time.Second
+
 // chunk is how much is handed to the kernel at a time, in bytes: small enough to
 // look at the clock now and then, large enough not to cost anything.
-const chunk = 4 << 20
+const chunk = 1 << 20
+
+// leastProgress is what a machine must take within the stall timeout, in bytes.
+// At less, no kernel arrives before somebody looks after the machine, and the
+// connection only takes the place of another.
+const leastProgress = 64 << 10
 
 // response counts what is sent and gives up on a client that takes nothing.
 // It passes io.ReaderFrom through: without that net/http would copy every byte
@@ -44,12 +62,15 @@ type response struct {
 	status int
 	sent   int64
 	err    error
+
+	progress func(sent int64) // nil when nobody wants to know
+	reported time.Time
 }
 
 var _ io.ReaderFrom = (*response)(nil)
 
 func newResponse(w http.ResponseWriter, stall time.Duration) *response {
-	r := &response{ResponseWriter: w, ctl: http.NewResponseController(w), stall: stall}
+	r := &response{ResponseWriter: w, ctl: http.NewResponseController(w), stall: stall, reported: time.Now()}
 	// Also covers small answers, which net/http sends after the handler returns.
 	r.extend()
 	return r
@@ -81,7 +102,19 @@ func (w *response) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
 	w.sent += int64(n)
 	w.fail(err)
+	w.report()
 	return n, err
+}
+
+// report tells of the progress when it is time to.
+func (w *response) report() {
+	if w.progress == nil {
+		return
+	}
+	if now := time.Now(); now.Sub(w.reported) >= progressInterval {
+		w.reported = now
+		w.progress(w.sent)
+	}
 }
 
 // ReadFrom sends src in chunks, each by the connection's own ReadFrom. Unwrapping
@@ -110,7 +143,8 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 		if limited != nil {
 			limited.N = left
 		}
-		if n > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		w.report()
+		if n >= leastProgress && errors.Is(err, os.ErrDeadlineExceeded) {
 			continue // slow, but it moves
 		}
 		if err != nil {
@@ -128,7 +162,7 @@ func (w *response) fail(err error) {
 	switch {
 	case err == nil || w.err != nil:
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.err = fmt.Errorf("the machine took nothing for %v", w.stall)
+		w.err = fmt.Errorf("the machine took next to nothing for %v", w.stall)
 	default:
 		w.err = err
 	}

@@ -15,11 +15,6 @@ import (
 	"time"
 )
 
-// Opcodes and error codes of RFC 1350 and 2347.
-const (
-	opRead, opWrite, opData, opAck, opError, opOptions = 1, 2, 3, 4, 5, 6
-)
-
 // client is one TFTP client port. It builds and reads packets byte by byte.
 type client struct {
 	t    *testing.T
@@ -100,15 +95,12 @@ func (c *client) wantSilence(d time.Duration) {
 	}
 }
 
-func (c *client) wantError(text string) {
+func (c *client) wantError(want refusal) {
 	c.t.Helper()
 	rest := c.want(opError)
-	message := string(bytes.TrimRight(rest[2:], "\x00"))
-	if message != text {
-		c.t.Errorf("ERROR says %q, want %q", message, text)
-	}
-	if code := binary.BigEndian.Uint16(rest); code != 1 {
-		c.t.Errorf("ERROR code %d, want 1", code)
+	got := refusal{binary.BigEndian.Uint16(rest), string(bytes.TrimRight(rest[2:], "\x00"))}
+	if got != want {
+		c.t.Errorf("ERROR %d %q, want %d %q", got.code, got.text, want.code, want.text)
 	}
 }
 

@@ -72,3 +72,13 @@ func resolve(requested string) (string, bool) {
 	}
 	return "", false
 }
+
+// printable cuts a text that came from the network at the first byte that may
+// not reach a log.
+func printable(text string) string {
+	if end := strings.IndexFunc(text, unprintable); end >= 0 {
+		text = text[:end]
+	}
+	const longest = 128
+	return text[:min(len(text), longest)]
+}

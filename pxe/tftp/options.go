@@ -20,13 +20,15 @@ type Options struct {
 	// It gets the address of this host that the request reached, invalid when
 	// unknown. nil answers the script as missing.
 	Autoexec func(local netip.Addr) string
-	// MaxTransfers bounds the transfers at one time, 1,000 when zero.
+	// MaxTransfers bounds the transfers at one time, 1,000 when zero. When all
+	// places are taken, a new client gets that of one that has not answered yet.
 	MaxTransfers int
 	// MaxPerClient bounds the transfers at one time to one address, 8 when
 	// zero. Clients on this host's loopback are not bounded by it: there one
 	// address says nothing about how many machines ask.
 	MaxPerClient int
-	// Timeout is the wait before a packet is sent again, 1 s when zero.
+	// Timeout is the wait before a packet is sent again, 1 s when zero. It grows a
+	// little with each repetition. A client may ask for another (RFC 2349).
 	Timeout time.Duration
 	// OnTransfer observes every transfer at its end, from several goroutines.
 	OnTransfer func(Transfer)
@@ -40,19 +42,18 @@ const (
 	defaultMaxTransfers = 1000
 	defaultMaxPerClient = 8
 	defaultTimeout      = time.Second
-	// retries is how often a packet is sent again before the client counts as gone.
-	retries = 8
-	// largestBlock fills one Ethernet frame: 1,500 less the IPv4, UDP and TFTP
-	// headers. The library forgets the last of them when it looks at the MTU.
-	largestBlock = 1468
 )
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Listen == "" {
 		o.Listen = defaultListen
 	}
-	if _, err := netip.ParseAddrPort(o.Listen); err != nil {
+	listen, err := netip.ParseAddrPort(o.Listen)
+	if err != nil {
 		return o, fmt.Errorf("listen address %q: %w; write it as ADDRESS:PORT, for example %s", o.Listen, err, defaultListen)
+	}
+	if !listen.Addr().Is4() {
+		return o, fmt.Errorf("listen address %s is not IPv4: PXE firmware asks by IPv4; write it as ADDRESS:PORT, for example %s", o.Listen, defaultListen)
 	}
 	if o.IPXEDir == "" {
 		return o, errors.New("no folder of iPXE binaries is configured: give the one that holds snponly.efi and undionly.kpxe")

@@ -2,41 +2,43 @@
 // that tells iPXE where to go on. It knows a closed table of names, reads
 // nothing else and never writes.
 //
-// The protocol engine is github.com/pin/tftp. Its single-port mode can be
-// crashed from the network and its anticipate mode breaks firmware; neither is
-// ever enabled. It knows option names in lower case only: a client that sends
-// BLKSIZE gets 512-byte blocks without an OACK, which RFC 2347 allows.
+// The protocol is RFC 1350 with the options of RFC 2347, 2348, 2349 and 7440.
+// Request, options and the course of a transfer are free of sockets; a sender
+// runs many transfers over one.
 package tftp
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
+	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/pin/tftp/v3"
-	"golang.org/x/sys/unix"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 )
 
-// Server serves TFTP on one socket. Use it in the order New, Listen, Serve;
-// Close ends a server that is not served.
+// Server serves TFTP on one well-known port, and sends from a few others. Use it
+// in the order New, Listen, Serve; Close ends a server that is not served.
 type Server struct {
 	options   Options
 	store     store
 	admission admission
 	refusals  rate.Sometimes
 
-	mu    sync.Mutex
-	conn  *net.UDPConn
-	bound netip.AddrPort
+	mu      sync.Mutex
+	conn    *ipv4.PacketConn // the well-known port
+	senders []*sender
+	bound   netip.AddrPort
 }
+
+// mostSenders is enough for any link: one fills several 10 GbE links with the
+// small files that go by TFTP.
+const mostSenders = 4
 
 // New checks the options. It opens no socket.
 func New(o Options) (*Server, error) {
@@ -52,7 +54,7 @@ func New(o Options) (*Server, error) {
 	}, nil
 }
 
-// Listen binds the socket.
+// Listen binds the sockets. After an error nothing is held.
 func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,46 +65,20 @@ func (s *Server) Listen() error {
 	if err != nil {
 		return fmt.Errorf("listen for TFTP on %s: %w; write it as ADDRESS:PORT", s.options.Listen, err)
 	}
-	network := "udp4"
-	if address.Addr().Is6() {
-		network = "udp6"
-	}
-	config := net.ListenConfig{Control: askLocalAddress}
-	conn, err := config.ListenPacket(context.Background(), network, address.String())
+	conn, err := openSocket(address)
 	if err != nil {
 		return explainListen(address, err)
 	}
-	s.conn = conn.(*net.UDPConn)
-	s.bound = s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	s.conn, s.bound = ipv4.NewPacketConn(conn), addrPort(conn.LocalAddr())
+	for range min(runtime.GOMAXPROCS(0), mostSenders) {
+		conn, err := openSocket(netip.AddrPortFrom(address.Addr(), 0))
+		if err != nil {
+			_ = s.release()
+			return fmt.Errorf("open a TFTP transfer socket on %s: %w; check the limit of open files", address.Addr(), err)
+		}
+		s.senders = append(s.senders, newSender(s, conn))
+	}
 	return nil
-}
-
-// askLocalAddress makes the kernel say which address and interface each packet
-// reached. The library asks for it too, but only once it serves: requests that
-// arrive earlier would get 512-byte blocks from any address of this host.
-func askLocalAddress(network, _ string, raw syscall.RawConn) error {
-	level, name := unix.IPPROTO_IP, unix.IP_PKTINFO
-	if network == "udp6" {
-		level, name = unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO
-	}
-	var err error
-	controlErr := raw.Control(func(fd uintptr) {
-		err = os.NewSyscallError("setsockopt PKTINFO", unix.SetsockoptInt(int(fd), level, name, 1))
-	})
-	return errors.Join(controlErr, err)
-}
-
-func explainListen(address netip.AddrPort, err error) error {
-	hint := "check the listen address"
-	switch {
-	case errors.Is(err, unix.EADDRINUSE):
-		hint = fmt.Sprintf("port %d is in use by another program: find it with `ss -ulpn 'sport = :%d'` and stop it, or choose another TFTP listen address", address.Port(), address.Port())
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		hint = "ports below 1024 need root: run as root or with CAP_NET_BIND_SERVICE"
-	case errors.Is(err, unix.EADDRNOTAVAIL):
-		hint = "no interface of this host has that address: list them with `ip -br addr`"
-	}
-	return fmt.Errorf("listen for TFTP on %s: %w; %s", address, err, hint)
 }
 
 // Addr is the bound address; invalid before Listen.
@@ -112,117 +88,158 @@ func (s *Server) Addr() netip.AddrPort {
 	return s.bound
 }
 
-// Close releases the socket. Serve calls it at its end.
+// Close releases the sockets. Serve calls it at its end.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn == nil {
-		return nil
-	}
-	err := s.conn.Close()
-	s.conn = nil
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("close the TFTP socket: %w; it is gone all the same", err)
+	if err := s.release(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close the TFTP sockets: %w; they are gone all the same", err)
 	}
 	return nil
+}
+
+func (s *Server) release() error {
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+	}
+	for _, w := range s.senders {
+		err = errors.Join(err, w.conn.Close())
+	}
+	s.conn, s.senders = nil, nil
+	return err
 }
 
 // Serve answers requests until ctx is done, ends the running transfers and
 // returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	s.mu.Lock()
-	conn := s.conn
+	conn, senders := s.conn, s.senders
 	s.mu.Unlock()
 	if conn == nil {
 		return errors.New("serve TFTP: not listening; call Listen first")
 	}
-	engine := tftp.NewServer(func(name string, to io.ReaderFrom) error {
-		return s.serveRead(ctx, name, to)
-	}, func(string, io.WriterTo) error { return errReadOnly })
-	engine.SetTimeout(s.options.Timeout)
-	engine.SetRetries(retries)
-	engine.SetBlockSize(largestBlock)
-	engine.SetBackoff(backoff(ctx))
-	engine.SetHook(silencer{})
-	drained := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(drained)
-		engine.Shutdown()
-	})
 	s.options.Log.Info("TFTP is served", "address", s.bound)
-	err := engine.Serve(conn)
-	if stop() {
-		return errors.Join(fmt.Errorf("serve TFTP: the server ended by itself: %w; restart it", errOr(err, net.ErrClosed)), s.Close())
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.receive(inner, conn, senders) })
+	for _, w := range senders {
+		group.Go(func() error { return w.run(inner) })
 	}
-	<-drained
+	if err := group.Wait(); err != nil {
+		return errors.Join(fmt.Errorf("serve TFTP: the server ended by itself: %w; restart it", err), s.Close())
+	}
 	return s.Close()
 }
 
-// serveRead answers one read request. The error that it returns is what the
-// client reads, so it never holds a path of this host.
-func (s *Server) serveRead(ctx context.Context, requested string, to io.ReaderFrom) error {
-	t := Transfer{Requested: printable(requested), Started: time.Now()}
-	if out, ok := to.(tftp.OutgoingTransfer); ok {
-		remote := out.RemoteAddr()
-		from := remote.AddrPort()
-		t.Client = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+// receive reads requests from the well-known port until ctx is done.
+func (s *Server) receive(ctx context.Context, conn *ipv4.PacketConn, senders []*sender) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	in := newInbox()
+	for {
+		n, err := conn.ReadBatch(in, 0)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		for _, m := range in[:n] {
+			s.accept(m, senders, now)
+		}
 	}
-	t.Local = localAddress(to, t.Client)
-	answer := s.transfer(ctx, &t, to, requested)
-	t.Duration = time.Since(t.Started)
-	s.finish(t)
-	return answer
 }
 
-// transfer fills in t; its error is sent to the client.
-func (s *Server) transfer(ctx context.Context, t *Transfer, to io.ReaderFrom, requested string) error {
-	client := t.Client.Addr()
-	if !s.admission.enter(client) {
-		t.Outcome, t.Error = Refused, "too many transfers at one time"
-		return errors.New("server is busy, try again")
+// accept answers one packet at the well-known port.
+func (s *Server) accept(m ipv4.Message, senders []*sender, now time.Time) {
+	packet := m.Buffers[0][:m.N]
+	r, refused := parseRequest(packet)
+	if r == nil && refused == nil {
+		return
 	}
-	defer s.admission.leave(client)
-	content, err := s.content(t, requested)
+	client := addrPort(m.Addr)
+	if !client.IsValid() || client.Port() == 0 {
+		return
+	}
+	w := senders[int(client.Port())%len(senders)]
+	t := &transfer{
+		report: Transfer{Client: client, Started: now},
+		sender: w, to: net.UDPAddrFromAddrPort(client), wait: s.options.Timeout,
+	}
+	t.report.Local, t.control = source(m, s.bound.Addr())
+	if refused != nil {
+		s.options.Log.Debug("TFTP request refused", "client", client, "reason", refused.text)
+		w.refuse(t, *refused)
+		return
+	}
+	if w.repeated(client, packet, now) {
+		return
+	}
+	t.request = string(packet)
+	t.report.Requested = printable(r.name)
+	if refused = s.prepare(t, r); refused != nil {
+		w.refuse(t, *refused)
+		s.finish(t.report)
+		return
+	}
+	w.start(t, now)
+}
+
+// prepare finds the content and a place for the transfer.
+func (s *Server) prepare(t *transfer, r *request) *refusal {
+	content, err := s.content(t, r)
 	if err != nil {
-		t.Outcome, t.Error = Missing, err.Error()
+		t.report.Outcome, t.report.Error = Missing, err.Error()
 		if !errors.Is(err, errMissing) {
-			s.options.Log.Warn("a boot file cannot be served", "requested", t.Requested, "error", err)
+			s.options.Log.Warn("a boot file cannot be served", "requested", t.report.Requested, "error", err)
 		}
-		return errMissing
+		return &refuseMissing
 	}
-	t.Size = int64(len(content))
-	b := newBody(ctx, content)
-	err = send(to, b)
-	t.Sent, t.Outcome = b.sent, b.outcome(err)
-	if err != nil {
-		t.Error = printable(err.Error())
+	t.content, t.report.Size = content, int64(len(content))
+	t.block, t.window, t.sized, t.oack = r.block, r.window, r.asksSize(), r.oack(len(content))
+	if r.timeout > 0 {
+		t.wait, t.patient = r.timeout, true
 	}
-	return nil // the engine has told the client already
+	evicted, ok := s.admission.enter(t)
+	if !ok {
+		t.report.Outcome, t.report.Error = Refused, "too many transfers at one time"
+		return &refuseBusy
+	}
+	if evicted != nil {
+		evicted.sender.evict(evicted)
+	}
+	return nil
 }
 
 // content finds what the requested name stands for.
-func (s *Server) content(t *Transfer, requested string) ([]byte, error) {
-	name, ok := resolve(requested)
+func (s *Server) content(t *transfer, r *request) ([]byte, error) {
+	name, ok := resolve(r.name)
 	if !ok {
 		return nil, errMissing
 	}
 	if name != nameAutoexec {
-		content, err := s.store.read(name)
+		content, err := s.store.read(name, r.netascii)
 		if err == nil {
-			t.Name = name
+			t.report.Name = name
 		}
 		return content, err
 	}
 	if s.options.Autoexec == nil {
 		return nil, errMissing
 	}
-	t.Name = name
-	return []byte(s.options.Autoexec(t.Local)), nil
+	t.report.Name = name
+	script := []byte(s.options.Autoexec(t.report.Local))
+	if r.netascii {
+		script = toNetascii(script)
+	}
+	return script, nil
 }
 
+// finish tells of a transfer that ended.
 func (s *Server) finish(t Transfer) {
 	log := s.options.Log.Debug
-	if t.Outcome == Failed {
+	if t.Outcome == Failed && t.Sent > 0 { // a client that never answered is no failure of ours
 		log = s.options.Log.Warn
 	}
 	if t.Outcome == Refused {
@@ -234,21 +251,4 @@ func (s *Server) finish(t Transfer) {
 	if s.options.OnTransfer != nil {
 		s.options.OnTransfer(t)
 	}
-}
-
-// localAddress is the address that the request reached. A request to a
-// broadcast address has none; then it is the one that faces the client.
-func localAddress(to io.ReaderFrom, client netip.AddrPort) netip.Addr {
-	if info, ok := to.(tftp.RequestPacketInfo); ok {
-		if a, ok := netip.AddrFromSlice(info.LocalIP()); ok && !a.IsUnspecified() {
-			return a.Unmap()
-		}
-	}
-	// Connecting a UDP socket sends nothing: it asks the routes.
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(client))
-	if err != nil {
-		return netip.Addr{}
-	}
-	defer func() { _ = conn.Close() }()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 // P9: EDK2 asks for the size, aborts, and asks again from a new port.
-func TestSizeProbeThenDownload(t *testing.T) {
+func TestP9SizeProbeThenDownload(t *testing.T) {
 	t.Parallel()
 	b := serve(t)
 	probe := b.client(t)
@@ -29,7 +30,7 @@ func TestSizeProbeThenDownload(t *testing.T) {
 	want := Transfer{
 		Requested: "snponly.efi", Name: "snponly.efi", Client: probe.conn.LocalAddr().(interface{ AddrPort() netip.AddrPort }).AddrPort(),
 		Local: netip.MustParseAddr("127.0.0.1"), Size: sizeSNP, Outcome: Probed,
-		Error: "the client ended the transfer: sending block 0: code=8, error: User aborted the transfer",
+		Error: "the client ended the transfer: error 8: User aborted the transfer",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Transfer{}, "Started", "Duration"), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
 		t.Errorf("transfer (-want +got):\n%s", diff)
@@ -45,7 +46,7 @@ func TestSizeProbeThenDownload(t *testing.T) {
 }
 
 // P9, Intel BIOS: the probe ends with ERROR 0.
-func TestIntelSizeProbe(t *testing.T) {
+func TestP9IntelSizeProbe(t *testing.T) {
 	t.Parallel()
 	b := serve(t)
 	c := b.client(t)
@@ -60,7 +61,7 @@ func TestIntelSizeProbe(t *testing.T) {
 }
 
 // P9: an answer to what was not asked makes UEFI refuse (node-tftp#13).
-func TestOnlyAskedOptionsAreAnswered(t *testing.T) {
+func TestP9OnlyAskedOptionsAreAnswered(t *testing.T) {
 	t.Parallel()
 	b := serve(t)
 	cases := map[string]struct {
@@ -69,13 +70,21 @@ func TestOnlyAskedOptionsAreAnswered(t *testing.T) {
 	}{
 		"blksize only":           {[]string{"blksize", "1432"}, map[string]string{"blksize": "1432"}},
 		"tsize only":             {[]string{"tsize", "0"}, map[string]string{"tsize": "284672"}},
-		"newer EDK2: windowsize": {[]string{"blksize", "1468", "windowsize", "4"}, map[string]string{"blksize": "1468"}},
+		"newer EDK2: windowsize": {[]string{"blksize", "1468", "windowsize", "4"}, map[string]string{"blksize": "1468", "windowsize": "4"}},
 		"nothing":                {nil, nil},
 		"blksize too small":      {[]string{"blksize", "7"}, nil},
 		"blksize no number":      {[]string{"blksize", "many"}, nil},
 		"blksize above a frame":  {[]string{"blksize", "8192"}, map[string]string{"blksize": "1468"}},
 		"unknown option":         {[]string{"multicast", ""}, nil},
-		"upper case":             {[]string{"BLKSIZE", "1468"}, nil}, // the library knows lower case only
+		"upper case":             {[]string{"BLKSIZE", "1468"}, map[string]string{"BLKSIZE": "1468"}},
+		"smallest block":         {[]string{"blksize", "8"}, map[string]string{"blksize": "8"}},
+		"odd block":              {[]string{"blksize", "511"}, map[string]string{"blksize": "511"}},
+		"more than RFC 2348 has": {[]string{"blksize", "65535"}, map[string]string{"blksize": "1468"}},
+		"u-root: great window":   {[]string{"windowsize", "65535"}, map[string]string{"windowsize": "32"}},
+		"timeout":                {[]string{"timeout", "3"}, map[string]string{"timeout": "3"}},
+		"timeout of 0":           {[]string{"timeout", "0"}, nil},
+		"named twice":            {[]string{"blksize", "600", "BlkSize", "700"}, map[string]string{"blksize": "600"}},
+		"value missing":          {[]string{"blksize", "600", "tsize"}, map[string]string{"blksize": "600"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +120,7 @@ func TestAbortInTheMiddleIsNotAProbe(t *testing.T) {
 
 // P10: the script in any folder, with the address that the request reached;
 // what is missing is refused at once, because iPXE waits 30 s for a silent server.
-func TestAutoexecAndMissingFiles(t *testing.T) {
+func TestP10AutoexecAndMissingFiles(t *testing.T) {
 	t.Parallel()
 	b := serve(t, func(o *Options) { o.Listen = "0.0.0.0:0" })
 	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.77"), b.Addr().Port())
@@ -128,7 +137,7 @@ func TestAutoexecAndMissingFiles(t *testing.T) {
 		c := newClient(t, to, "127.0.0.1")
 		start := time.Now()
 		c.read(name, "tsize", "0", "blksize", "1432")
-		c.wantError("file not found")
+		c.wantError(refuseMissing)
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("refusing %q took %s", name, took)
 		}
@@ -140,7 +149,7 @@ func TestMissingAutoexec(t *testing.T) {
 	b := serve(t, func(o *Options) { o.Autoexec = nil })
 	c := b.client(t)
 	c.read("autoexec.ipxe")
-	c.wantError("file not found")
+	c.wantError(refuseMissing)
 	if got := b.transfer(t); got.Outcome != Missing {
 		t.Errorf("outcome %s, want missing", got.Outcome)
 	}
@@ -173,7 +182,7 @@ func TestWritesAreRefused(t *testing.T) {
 	b := serve(t)
 	c := b.client(t)
 	c.sendTo(requestPacket(opWrite, "snponly.efi", "octet"), c.to)
-	c.wantError("access violation: this server is read-only")
+	c.wantError(refuseWrite)
 	if content, err := os.ReadFile(filepath.Join(b.folder, "snponly.efi")); err != nil || len(content) != sizeSNP {
 		t.Errorf("the file was touched: %d bytes, %v", len(content), err)
 	}
@@ -209,26 +218,41 @@ func TestBadOptionsAreExplained(t *testing.T) {
 	}
 }
 
-// curl is a TFTP client that nobody here wrote.
-func TestCurlDownloads(t *testing.T) {
+// Clients that nobody here wrote.
+func TestForeignClientsDownload(t *testing.T) {
 	t.Parallel()
-	path, err := exec.LookPath("curl")
-	if err != nil {
-		t.Skip("needs curl")
-	}
 	b := serve(t)
-	for _, size := range []string{"512", "1468", "8192"} {
-		out := filepath.Join(t.TempDir(), "out")
-		command := exec.CommandContext(t.Context(), path, "--silent", "--show-error", "--max-time", "60", "--tftp-blksize", size, "--output", out, "tftp://"+b.Addr().String()+"/snponly.efi")
-		if message, err := command.CombinedOutput(); err != nil {
-			if strings.Contains(string(message), "not supported") {
-				t.Skip("this curl has no TFTP")
+	host, port := b.Addr().Addr().String(), strconv.Itoa(int(b.Addr().Port()))
+	clients := map[string][]string{ // OUT is where the file goes
+		"curl, 512 bytes":    {"curl", "--silent", "--show-error", "--max-time", "60", "--tftp-blksize", "512", "--output", "OUT", "tftp://" + b.Addr().String() + "/snponly.efi"},
+		"curl, a frame":      {"curl", "--silent", "--show-error", "--max-time", "60", "--tftp-blksize", "1468", "--output", "OUT", "tftp://" + b.Addr().String() + "/snponly.efi"},
+		"curl, fragments":    {"curl", "--silent", "--show-error", "--max-time", "60", "--tftp-blksize", "8192", "--output", "OUT", "tftp://" + b.Addr().String() + "/snponly.efi"},
+		"curl, no options":   {"curl", "--silent", "--show-error", "--max-time", "60", "--tftp-no-options", "--output", "OUT", "tftp://" + b.Addr().String() + "/snponly.efi"},
+		"tftp-hpa":           {"tftp", "-m", "binary", host, port, "-c", "get", "snponly.efi", "OUT"},
+		"busybox, 512 bytes": {"busybox", "tftp", "-g", "-r", "snponly.efi", "-l", "OUT", host, port},
+		"busybox, a frame":   {"busybox", "tftp", "-b", "1468", "-g", "-r", "snponly.efi", "-l", "OUT", host, port},
+	}
+	for name, args := range clients {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(args[0]); err != nil {
+				t.Skipf("needs %s", args[0])
 			}
-			t.Fatalf("curl: %v\n%s", err, message)
-		}
-		content, err := os.ReadFile(out)
-		if err != nil || !bytes.Equal(content, pattern(sizeSNP)) {
-			t.Errorf("block size %s: %d bytes differ from the file (%v)", size, len(content), err)
-		}
+			out := filepath.Join(t.TempDir(), "out")
+			for i, a := range args {
+				if a == "OUT" {
+					args[i] = out
+				}
+			}
+			if message, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+				if strings.Contains(string(message), "not supported") || strings.Contains(string(message), "applet not found") {
+					t.Skip("this build has no TFTP")
+				}
+				t.Fatalf("%v\n%s", err, message)
+			}
+			if content, err := os.ReadFile(out); err != nil || !bytes.Equal(content, pattern(sizeSNP)) {
+				t.Errorf("%d bytes differ from the file (%v)", len(content), err)
+			}
+		})
 	}
 }

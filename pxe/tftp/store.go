@@ -1,6 +1,7 @@
 package tftp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,42 +28,60 @@ type store struct {
 }
 
 type keptFile struct {
-	content []byte // never written
-	size    int64
-	changed time.Time
+	netascii []byte // content in that form, made when first asked for
+	content  []byte // never written
+	size     int64
+	changed  time.Time
 }
 
 // read returns the content for a name of the table.
-func (s *store) read(name string) ([]byte, error) {
+func (s *store) read(name string, netascii bool) ([]byte, error) {
 	for _, candidate := range files[name] {
-		content, err := s.readFile(filepath.Join(s.dir, candidate))
+		kept, err := s.readFile(filepath.Join(s.dir, candidate), netascii)
 		if !errors.Is(err, fs.ErrNotExist) {
-			return content, err
+			if netascii {
+				return kept.netascii, err
+			}
+			return kept.content, err
 		}
 	}
 	return nil, errMissing
 }
 
-func (s *store) readFile(path string) ([]byte, error) {
+func (s *store) readFile(path string, netascii bool) (keptFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("read iPXE binary: %w; check the folder of iPXE binaries", err)
+		return keptFile{}, fmt.Errorf("read iPXE binary: %w; check the folder of iPXE binaries", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k, ok := s.kept[path]; ok && k.size == info.Size() && k.changed.Equal(info.ModTime()) {
-		return k.content, nil
+		if netascii && k.netascii == nil {
+			k.netascii = toNetascii(k.content)
+			s.kept[path] = k
+		}
+		return k, nil
 	}
 	if !info.Mode().IsRegular() || info.Size() > largestFile {
-		return nil, fmt.Errorf("read iPXE binary %s: it is no regular file of at most %d bytes; install the package ipxe again", path, largestFile)
+		return keptFile{}, fmt.Errorf("read iPXE binary %s: it is no regular file of at most %d bytes; install the package ipxe again", path, largestFile)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read iPXE binary: %w; check the folder of iPXE binaries", err)
+		return keptFile{}, fmt.Errorf("read iPXE binary: %w; check the folder of iPXE binaries", err)
 	}
 	if s.kept == nil {
 		s.kept = map[string]keptFile{}
 	}
-	s.kept[path] = keptFile{content, int64(len(content)), info.ModTime()}
-	return content, nil
+	k := keptFile{content: content, size: int64(len(content)), changed: info.ModTime()}
+	if netascii {
+		k.netascii = toNetascii(content)
+	}
+	s.kept[path] = k
+	return k, nil
+}
+
+// toNetascii ends lines as RFC 764 does: LF becomes CR LF, a lone CR gets a NUL.
+func toNetascii(content []byte) []byte {
+	text := bytes.ReplaceAll(content, []byte("\r"), []byte("\r\x00"))
+	return bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
 }

@@ -16,13 +16,24 @@ import (
 func console() io.Writer {
 	// The initramfs has no device nodes; devtmpfs does.
 	_ = unix.Mount("devtmpfs", "/dev", "devtmpfs", 0, "")
-	port, err := os.OpenFile("/dev/ttyS0", os.O_WRONLY|unix.O_NOCTTY, 0)
+	port, err := firstPort()
 	if err != nil {
 		return os.Stdout
 	}
 	_ = unix.Dup3(int(port.Fd()), 1, 0)
 	_ = unix.Dup3(int(port.Fd()), 2, 0)
 	return port
+}
+
+// firstPort opens the first serial port: it is called ttyS0 on a PC and ttyAMA0
+// on QEMU's 64-bit ARM machine.
+func firstPort() (port *os.File, err error) {
+	for _, name := range []string{"/dev/ttyAMA0", "/dev/ttyS0"} {
+		if port, err = os.OpenFile(name, os.O_WRONLY|unix.O_NOCTTY, 0); err == nil {
+			return port, nil
+		}
+	}
+	return nil, err
 }
 
 func mountAll() error {

@@ -4,6 +4,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,17 @@ import (
 	"strings"
 )
 
-// The file names of the Talos Image Factory. The kernel recognises a compressed
-// initramfs by its content, so the name need not tell the truth.
+// The file names of the Talos Image Factory for amd64. The kernel recognises a
+// compressed initramfs by its content, so the name need not tell the truth.
 const (
 	KernelName    = "kernel-amd64"
 	InitramfsName = "initramfs-amd64.xz"
+)
+
+// The architectures of guests.
+const (
+	AMD64 = "amd64"
+	ARM64 = "arm64"
 )
 
 // initPackage is the guest's init.
@@ -27,8 +34,11 @@ const initPackage = "github.com/talos-provision/provision/e2e/qemu/guest"
 
 // Options says what to build from.
 type Options struct {
-	// Cache is the folder that e2e/deps.sh fills: kernel/ holds an unpacked Debian kernel package.
+	// Cache is the folder that e2e/deps.sh fills: kernel/ holds an unpacked Debian kernel package,
+	// kernel-arm64/ one for that architecture.
 	Cache string
+	// Arch is AMD64 (also when empty) or ARM64.
+	Arch string
 	// Kernel and Initramfs, when set, are used as they are (the real Talos files, for example).
 	Kernel, Initramfs string
 	// Log may be nil.
@@ -65,8 +75,17 @@ func (o Options) Missing() error {
 	if err := o.check(); err != nil || o.Kernel != "" {
 		return err
 	}
-	_, err := findKernel(filepath.Join(o.Cache, "kernel"))
+	_, err := findKernel(o.kernelDir())
 	return err
+}
+
+func (o Options) arch() string { return cmp.Or(o.Arch, AMD64) }
+
+func (o Options) kernelDir() string {
+	if o.arch() == AMD64 {
+		return filepath.Join(o.Cache, "kernel")
+	}
+	return filepath.Join(o.Cache, "kernel-"+o.arch())
 }
 
 func (o Options) check() error {
@@ -76,21 +95,21 @@ func (o Options) check() error {
 	return nil
 }
 
-// Build puts kernel-amd64 and initramfs-amd64.xz into dir. It compiles the
+// Build puts kernel-ARCH and initramfs-ARCH.xz into dir. It compiles the
 // guest's init, so it must run inside the module (as a test does).
 func Build(ctx context.Context, dir string, o Options) (Image, error) {
 	if err := o.check(); err != nil {
 		return Image{}, err
 	}
 	image := Image{
-		Kernel:    filepath.Join(dir, KernelName),
-		Initramfs: filepath.Join(dir, InitramfsName),
+		Kernel:    filepath.Join(dir, "kernel-"+o.arch()),
+		Initramfs: filepath.Join(dir, "initramfs-"+o.arch()+".xz"),
 		Replaced:  o.Kernel != "",
 	}
 	if image.Replaced {
 		return image, errors.Join(place(o.Kernel, image.Kernel), place(o.Initramfs, image.Initramfs))
 	}
-	kernel, err := findKernel(filepath.Join(o.Cache, "kernel"))
+	kernel, err := findKernel(o.kernelDir())
 	if err != nil {
 		return Image{}, err
 	}
@@ -98,7 +117,7 @@ func Build(ctx context.Context, dir string, o Options) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	program, err := buildInit(ctx, dir)
+	program, err := buildInit(ctx, dir, o.arch())
 	if err != nil {
 		return Image{}, err
 	}
@@ -113,10 +132,10 @@ func Build(ctx context.Context, dir string, o Options) (Image, error) {
 
 // buildInit compiles the init. The result does not depend on how this program
 // itself was built: a race detector or cgo would need a C library in the guest.
-func buildInit(ctx context.Context, dir string) ([]byte, error) {
+func buildInit(ctx context.Context, dir, arch string) ([]byte, error) {
 	output := filepath.Join(dir, "init")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", output, initPackage)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=")
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compiling the guest's init: %w: %s", err, strings.TrimSpace(string(text)))
 	}
