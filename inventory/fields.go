@@ -127,6 +127,10 @@ var fields = []field{
 		doc: "Words of your own, for --selector. Keys and values are free.",
 	},
 	{
+		path: "localBoot", format: localBootFormat, example: "sanboot", set: func(n *Node, v value) { n.LocalBoot = v.text },
+		doc: "How iPXE sends the machine to its own disk when it is not being installed: auto (default), exit1, exit0, sanboot, http404 or poweroff.",
+	},
+	{
 		path: "mac", format: macFormat, example: "0c:c4:7a:00:00:01", set: func(n *Node, v value) { n.MACs = append(n.MACs, v.text) },
 		doc: "MAC of a network card of the host, not of its BMC.",
 	},

@@ -28,6 +28,8 @@ var (
 	archFormat     = enumerated("amd64", "arm64")
 	bootFormat     = enumerated("pxe", "uefi-http", "virtual-media")
 	bootModeFormat = enumerated("uefi", "legacy")
+	// localBootFormat lists the methods that the boot scripts know.
+	localBootFormat = enumerated("auto", "exit1", "exit0", "sanboot", "http404", "poweroff")
 
 	ipFormat        = format{checkIP, pattern(`^(` + ipv4 + `|` + ipv6 + `)$`)}
 	hostFormat      = format{checkHost, schema{Type: anyScalar, Pattern: `^(` + host + `|` + ipv6 + `)$`}}

@@ -42,6 +42,9 @@ type Node struct {
 	// Labels are the user's own, for selection; they have no meaning here.
 	Labels map[string]string `json:"labels,omitempty"`
 
+	// LocalBoot is how iPXE sends the machine to its own disk; "" is auto.
+	LocalBoot string `json:"localBoot,omitempty"`
+
 	BMC BMC `json:"bmc,omitzero"`
 
 	values *values // where the values came from; nil for a node not loaded from files

@@ -19,7 +19,7 @@ type fileCase struct{ content, want string }
 // fileCases are wrong in what one file can show.
 var fileCases = map[string]fileCase{
 	"unknown key in bmc":                  {"bmc: {addresss: 10.0.0.1}", "1:7: error: unknown key bmc.addresss; did you mean bmc.address?"},
-	"unknown key, near none":              {"colour: red", "1:1: error: unknown key colour; the keys here are arch, bmc, boardSerial, cluster, dns0, dns1, gateway, install, interface, ip, kernelArgs, labels, mac, macs, netmask, ntp, schematicID, serial, talosVersion, uuid, vlan"},
+	"unknown key, near none":              {"colour: red", "1:1: error: unknown key colour; the keys here are arch, bmc, boardSerial, cluster, dns0, dns1, gateway, install, interface, ip, kernelArgs, labels, localBoot, mac, macs, netmask, ntp, schematicID, serial, talosVersion, uuid, vlan"},
 	"key of a section":                    {"passwordEnv: BMC_PASSWORD", "1:1: error: unknown key passwordEnv; did you mean bmc.passwordEnv? Write passwordEnv below bmc:"},
 	"dotted key":                          {"bmc.address: 10.0.0.1", "1:1: error: unknown key bmc.address; did you mean bmc.address? Write address below bmc:"},
 	"key outside of bmc":                  {"bmc: {vlan: 1}", "1:7: error: unknown key bmc.vlan; did you mean vlan? It belongs outside of bmc"},

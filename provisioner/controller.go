@@ -81,6 +81,8 @@ type Controller struct {
 	opts   Options
 	fleet  *Fleet
 	window *PowerWindow
+	// localBoots are the nodes whose firmware needs a way of its own to its disk.
+	localBoots map[string]string
 
 	mu    sync.Mutex
 	nodes map[string]*node // by cluster/name; the nodes that the present run works on
@@ -102,12 +104,19 @@ func New(opts Options) (*Controller, error) {
 	opts.Budgets.Attempts = orDefault(opts.Budgets.Attempts, 3)
 	opts.Budgets.MinRebootInterval = orDefault(opts.Budgets.MinRebootInterval, 5*time.Minute)
 	opts.Budgets.BootTimeout = orDefault(opts.Budgets.BootTimeout, 15*time.Minute)
+	localBoots := map[string]string{}
+	for _, n := range opts.Inventory {
+		if n.LocalBoot != "" {
+			localBoots[n.ID()] = n.LocalBoot
+		}
+	}
 	return &Controller{
-		opts:    opts,
-		fleet:   NewFleet(opts.Inventory),
-		window:  NewPowerWindow(opts.Power),
-		nodes:   map[string]*node{},
-		sources: map[netip.Addr]*node{},
+		localBoots: localBoots,
+		opts:       opts,
+		fleet:      NewFleet(opts.Inventory),
+		window:     NewPowerWindow(opts.Power),
+		nodes:      map[string]*node{},
+		sources:    map[netip.Addr]*node{},
 	}, nil
 }
 

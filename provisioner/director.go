@@ -33,9 +33,13 @@ func (c *Controller) direct(r httpboot.Request) httpboot.Answer {
 	}
 	n := c.lookup(verdict.Name)
 	if n == nil {
-		return local(verdict.Name, "no run works on it")
+		answer := local(verdict.Name, "no run works on it")
+		answer.LocalBoot = c.localBoots[verdict.Name]
+		return answer
 	}
-	return n.direct(r)
+	answer := n.direct(r)
+	answer.LocalBoot = n.LocalBoot
+	return answer
 }
 
 func local(node, reason string) httpboot.Answer {

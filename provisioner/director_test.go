@@ -115,6 +115,40 @@ func TestI3EverythingElseBootsItsOwnDisk(t *testing.T) {
 	}
 }
 
+// A node's own way to its disk holds whether or not a run works on it.
+func TestANodeIsSentToItsDiskInItsOwnWay(t *testing.T) {
+	t.Parallel()
+	nodes := []inventory.Node{{Name: "node-3", Cluster: "a", Serial: "S1", BoardSerial: "B3", LocalBoot: "sanboot"}}
+	c, err := New(Options{
+		Inventory: nodes, Prober: talos.Prober{},
+		Dial: func(context.Context, inventory.Node) (BMC, error) { return nil, bmc.ErrUnreachable },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := c.Direct(t.Context(), ask(board3)); a.Kind != httpboot.LocalBoot || a.LocalBoot != "sanboot" {
+		t.Errorf("without a run: %+v", a)
+	}
+	c.nodes["a/node-3"] = &node{Node: nodes[0], c: c, record: store.Node{State: string(Maintenance)}}
+	if a := c.Direct(t.Context(), ask(board3)); a.Kind != httpboot.LocalBoot || a.LocalBoot != "sanboot" {
+		t.Errorf("after its run: %+v", a)
+	}
+}
+
+// A HEAD asks what there is: it is no request of a booting machine (I4).
+func TestI4AHeadRequestIsNoBoot(t *testing.T) {
+	t.Parallel()
+	c := atWork(t, PowerCycled, stepNone)
+	head := ask(board1)
+	head.Head = true
+	if a := c.Direct(t.Context(), head); a.Kind != httpboot.Install {
+		t.Errorf("answer %+v, want what a GET would get", a)
+	}
+	if stage := c.nodes["a/node-1"].sighted().stage; stage != stageNone {
+		t.Errorf("stage %q after a HEAD, want none", stage)
+	}
+}
+
 // I5: only this very machine, ready in maintenance, in its version, is confirmed.
 func TestI5WhatConfirmsANode(t *testing.T) {
 	t.Parallel()
