@@ -34,7 +34,7 @@ func (n *node) bootRequest() bmc.BootRequest {
 }
 
 func iso(n inventory.Node) assets.Ref {
-	return assets.Ref{Schematic: n.SchematicID, Version: n.TalosVersion, Name: "metal-" + n.Arch + ".iso"}
+	return assets.ISO(n.SchematicID, n.TalosVersion, n.Arch, false)
 }
 
 // Images are the files of the Image Factory that the node boots from: kernel
