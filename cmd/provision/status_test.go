@@ -15,10 +15,10 @@ func TestStatusTakesASelection(t *testing.T) {
 		t.Fatalf("status %d: %s", r.status, r.err)
 	}
 	for args, want := range map[string][]string{
-		"":                  {"node-01", "node-02", "node-03"},
+		"":                    {"node-01", "node-02", "node-03"},
 		"--node=node-[01-02]": {"node-01", "node-02"},
-		"--exclude=node-02": {"node-01", "node-03"},
-		"--node=node-*":     {"node-01", "node-02", "node-03"},
+		"--exclude=node-02":   {"node-01", "node-03"},
+		"--node=node-*":       {"node-01", "node-02", "node-03"},
 	} {
 		var extra []string
 		if args != "" {

@@ -26,10 +26,10 @@ func benchHTTP(ctx context.Context, b *bench) error {
 	results, err := b.compare(ctx, servers, func(r *running) (transfers, error) {
 		const url = "http://" + serverAddress + ":8080/image/" + imagePath
 		// The first machine of a run has the file read and its SHA-256 checked for all of them.
-		if _, err := b.fetch(ctx, r, url, imageSize, 1, 1, ""); err != nil {
+		if _, err := b.fetch(ctx, r, perFile, url, imageSize, 1, 1); err != nil {
 			return transfers{}, err
 		}
-		return b.fetch(ctx, r, url, imageSize, count, 200, "")
+		return b.fetch(ctx, r, perFile, url, imageSize, count, 200)
 	})
 	if err != nil {
 		return err

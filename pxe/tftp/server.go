@@ -36,8 +36,8 @@ type Server struct {
 	bound   netip.AddrPort
 }
 
-// mostSenders is enough for any link: one fills several 10 GbE links with the
-// small files that go by TFTP.
+// mostSenders bounds the sockets that files leave by. Few are better: the more
+// clients one serves, the more packets go with each system call.
 const mostSenders = 4
 
 // New checks the options. It opens no socket.
@@ -65,13 +65,13 @@ func (s *Server) Listen() error {
 	if err != nil {
 		return fmt.Errorf("listen for TFTP on %s: %w; write it as ADDRESS:PORT", s.options.Listen, err)
 	}
-	conn, err := openSocket(address)
+	conn, err := openSocket(address, true)
 	if err != nil {
 		return explainListen(address, err)
 	}
 	s.conn, s.bound = ipv4.NewPacketConn(conn), addrPort(conn.LocalAddr())
-	for range min(runtime.GOMAXPROCS(0), mostSenders) {
-		conn, err := openSocket(netip.AddrPortFrom(address.Addr(), 0))
+	for range min(max(runtime.GOMAXPROCS(0)/2, 1), mostSenders) {
+		conn, err := openSocket(netip.AddrPortFrom(address.Addr(), 0), false)
 		if err != nil {
 			_ = s.release()
 			return fmt.Errorf("open a TFTP transfer socket on %s: %w; check the limit of open files", address.Addr(), err)

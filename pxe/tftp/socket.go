@@ -15,14 +15,15 @@ import (
 
 // openSocket binds a UDP socket. Neither SO_REUSEADDR nor SO_REUSEPORT is set:
 // with them a second server would start silently and get half of the requests.
-func openSocket(address netip.AddrPort) (net.PacketConn, error) {
-	config := net.ListenConfig{Control: prepareSocket}
+// A socket that asks for it says which address each packet reached.
+func openSocket(address netip.AddrPort, reached bool) (net.PacketConn, error) {
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return prepareSocket(raw, reached) }}
 	return config.ListenPacket(context.Background(), "udp4", address.String())
 }
 
 // prepareSocket makes the kernel say which address each packet reached, before
 // the first one can arrive, and gives the socket room for bursts.
-func prepareSocket(_, _ string, raw syscall.RawConn) error {
+func prepareSocket(raw syscall.RawConn, reached bool) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) {
 		for name, forced := range map[int]int{unix.SO_RCVBUF: unix.SO_RCVBUFFORCE, unix.SO_SNDBUF: unix.SO_SNDBUFFORCE} {
@@ -30,6 +31,9 @@ func prepareSocket(_, _ string, raw syscall.RawConn) error {
 			if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, forced, socketBuffer) != nil {
 				_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, name, socketBuffer)
 			}
+		}
+		if !reached {
+			return
 		}
 		err = os.NewSyscallError("setsockopt IP_PKTINFO", unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1))
 	})
