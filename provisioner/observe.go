@@ -31,6 +31,12 @@ func (c *Controller) ObserveLease(l dhcp.Lease) {
 	}
 }
 
+// KnowsMAC says whether a MAC is any node's, by the inventory or by what a BMC
+// reported of its machine.
+func (c *Controller) KnowsMAC(mac string) bool {
+	return c.fleet.Match(identity.Facts{MACs: []string{mac}}).Outcome != identity.Nobody
+}
+
 // ObserveTFTP takes note of an iPXE binary that a node downloaded.
 func (c *Controller) ObserveTFTP(t tftp.Transfer) {
 	if t.Outcome == tftp.Done {

@@ -56,7 +56,7 @@ func defaultConfig() config {
 	return config{
 		Inventory: "nodes",
 		State:     "/var/lib/provision",
-		DHCP:      dhcpConfig{Mode: dhcpServer, Listen: "0.0.0.0:67", RelayPort: 67},
+		DHCP:      dhcpConfig{Mode: dhcpServer, Unknown: "boot", Listen: "0.0.0.0:67", RelayPort: 67},
 		TFTP:      tftpConfig{Listen: ":69"},
 		HTTP:      httpConfig{Listen: ":8080", MaxTransfers: defaultMaxTransfers},
 		IPXEDir:   "/usr/lib/ipxe",

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/talos-provision/provision/pxe/dhcp"
 )
 
 // Values of dhcp.mode.
@@ -16,6 +18,9 @@ const (
 	dhcpOff    = "off"
 )
 
+// admissions are the values of dhcp.unknown.
+var admissions = map[string]dhcp.Admission{"boot": dhcp.Boot, "lease": dhcp.LeaseOnly, "silent": dhcp.Silent}
+
 type dhcpConfig struct {
 	// Mode is server, proxy (beside another DHCP server) or off.
 	Mode    string         `yaml:"mode"`
@@ -23,8 +28,13 @@ type dhcpConfig struct {
 	Subnets []subnetConfig `yaml:"subnets"`
 	// Assertive wins against a second DHCP server; Authoritative refuses clients
 	// that ask for addresses nobody here knows.
-	Assertive     bool `yaml:"assertive"`
-	Authoritative bool `yaml:"authoritative"`
+	Assertive bool `yaml:"assertive"`
+	// Unknown says how machines are served whose MAC is no node's: boot (they get
+	// iPXE, tell who they are and boot their own disk), lease (an address and
+	// nothing to boot) or silent. The last two need every node's MAC to be known, by
+	// mac in the inventory or from its BMC.
+	Unknown       string `yaml:"unknown"`
+	Authoritative bool   `yaml:"authoritative"`
 	// Unicast answers clients without an address by a frame of their own.
 	Unicast bool `yaml:"unicast"`
 	// ReplyDelay holds answers to ROMs back, by the first three bytes of the MAC.
@@ -87,6 +97,9 @@ func (c *config) checkDHCP() error {
 	case dhcpOff:
 	default:
 		return usageError("dhcp.mode is %q: it can be server, proxy or off", c.DHCP.Mode)
+	}
+	if _, known := admissions[c.DHCP.Unknown]; !known {
+		return usageError("dhcp.unknown is %q: it can be boot, lease or silent", c.DHCP.Unknown)
 	}
 	if c.Network.Interface != "" && len(c.Network.Interfaces) > 0 {
 		return usageError("network: give interface or interfaces, not both")

@@ -422,6 +422,32 @@ func TestAnUnknownMachineIsShownAsAnInventoryFile(t *testing.T) {
 	}
 }
 
+// Machines that are nobody's can be kept out of the boot network altogether.
+func TestUnknownMachinesAreServedAsConfigured(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"lease", "silent"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, fleet.Config{Nodes: 2, PerChassis: 1, POST: time.Second, Adjust: func(m *fleet.Machine) {
+				m.NetworkFirst = m.Name == "node-02"
+			}})
+			edit(t, f, "provision.yaml", "mode: server", "mode: server\n  unknown: "+policy)
+			if err := os.Remove(filepath.Join(filepath.Dir(f.ConfigFile()), "nodes/demo/node-02.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Machines()[1].PowerOn(t.Context(), redfishtest.Boot{}); err != nil {
+				t.Fatal(err)
+			}
+			if r, _ := install(t, f); r.status != exitDone {
+				t.Errorf("status %d: %s", r.status, r.err)
+			}
+			if r := provision(t, "status", "--unknown", "--config", f.ConfigFile()); !strings.Contains(r.out, "no unknown machine") {
+				t.Errorf("the unknown machine got as far as a script:\n%s", r.out)
+			}
+		})
+	}
+}
+
 // Where the BMC is told a URI, UEFI HTTP boot needs no boot file by DHCP.
 func TestNodesThatBootByUEFIHTTPAreInstalled(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,14 @@ func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) 
 		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease,
 		OnProblem: func(p dhcp.Problem) { s.log.Warn("DHCP: "+p.Message, "kind", p.Kind, "mac", p.MAC, "ip", p.IP) },
 	}
+	if policy := admissions[config.Unknown]; policy != dhcp.Boot {
+		options.Admit = func(mac string) dhcp.Admission {
+			if c.KnowsMAC(mac) {
+				return dhcp.Boot
+			}
+			return policy
+		}
+	}
 	if len(network.Interfaces) == 0 {
 		address, err := s.config.serverAddress()
 		if err != nil {
