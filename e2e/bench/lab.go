@@ -47,7 +47,7 @@ func newLab(ctx context.Context, log io.Writer) (*lab, error) {
 	} {
 		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(command)...).CombinedOutput(); err != nil {
 			l.close()
-			return nil, fmt.Errorf("ip %s: %w: %s (is another benchmark running? it needs root)", command, err, bytes.TrimSpace(out))
+			return nil, fmt.Errorf("ip %s: %w: %s (is another benchmark running? what a killed one left is removed by: ip netns delete %s; ip netns delete %s)", command, err, bytes.TrimSpace(out), serverNS, clientNS)
 		}
 	}
 	return l, nil

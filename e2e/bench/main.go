@@ -47,7 +47,7 @@ func main() {
 	profiles := flag.String("profiles", "", "folder to put a CPU profile of ours for each section into, for go tool pprof")
 	quick := flag.Bool("quick", false, "small and short, to see that everything works")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }), *rounds, *quick, *profiles)
 	stop()
 	if err != nil {
