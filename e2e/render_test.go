@@ -43,7 +43,7 @@ func TestRenderedFilesBootNodesByDNSMasq(t *testing.T) {
 	defer cancel()
 	// iPXE puts the name of the kernel's file before its arguments.
 	want := "guest: kernel command line: kernel-amd64 initrd=initramfs.xz ip=10.98.0.21::10.98.0.1:255.255.255.0:node-01:eth0::1.1.1.1:8.8.8.8:10.98.0.1 " +
-		"talos.platform=metal console=ttyS0 slab_nomerge pti=on net.ifnames=0 panic=0\n"
+		"talos.platform=metal console=ttyS0 slab_nomerge pti=on net.ifnames=0 panic=0 no_timer_check\n"
 	if err := s.servers["node-01"].WaitForLog(waiting, want); err != nil {
 		t.Errorf("node-01 was not booted: %v\ndnsmasq:\n%s", err, log())
 	}
