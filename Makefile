@@ -8,8 +8,9 @@ LDFLAGS   := -s -w -X main.version=$(VERSION)
 GOTOOL    := go tool -modfile=tools/go.mod
 FUZZTIME  ?= 30s
 CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
-# The end-to-end tests boot machines; on two cores they take minutes.
-TESTFLAGS ?= -race -timeout 20m
+# The end-to-end tests boot machines; on two cores they take minutes. They build the
+# program themselves, which the test cache does not see: -count=1.
+TESTFLAGS ?= -race -count=1 -timeout 20m
 
 .PHONY: help build test unit e2e lint fmt demo bench bench-boot fuzz image deps clean
 
@@ -47,7 +48,7 @@ bench-boot: ## Measure DHCP, TFTP and HTTP beside dnsmasq, Kea, tftpd-hpa and ng
 fuzz: ## Fuzz every parser for FUZZTIME (30s) each
 	@for pkg in $$(go list ./...); do \
 	  for target in $$(go test -list '^Fuzz' $$pkg 2>/dev/null | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
 	  done; done
 
 image: ## Build the container image with buildah, podman or docker, whichever is here
