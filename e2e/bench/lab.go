@@ -197,6 +197,12 @@ func (r *running) processor() time.Duration {
 
 // client runs a shell command in the client's namespace and gives its output.
 func (l *lab) client(ctx context.Context, command string) (string, error) {
+	out, _, err := l.timedClient(ctx, command)
+	return out, err
+}
+
+// timedClient also gives the processor time of the command with its children.
+func (l *lab) timedClient(ctx context.Context, command string) (string, time.Duration, error) {
 	cmd := exec.CommandContext(ctx, "ip", "netns", "exec", clientNS, "sh", "-c", command)
 	cmd.Dir = l.dir
 	// An interrupt ends the shell's children with it.
@@ -205,9 +211,9 @@ func (l *lab) client(ctx context.Context, command string) (string, error) {
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("%s: %w: %s", command, err, lastLine(string(out)))
+		return string(out), 0, fmt.Errorf("%s: %w: %s", command, err, lastLine(string(out)))
 	}
-	return string(out), nil
+	return string(out), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
 func lastLine(text string) string {

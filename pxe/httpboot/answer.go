@@ -45,6 +45,9 @@ type Answer struct {
 	// Args is the kernel command line of an Install, without initrd=. With
 	// SecureBoot it is not used: the signed image has its own.
 	Args string
+	// ConfigToken, when set, has the machine fetch its machine config from
+	// ConfigURL: talos.config= is added to Args. A signed UKI takes no arguments.
+	ConfigToken string
 	// SecureBoot makes an Install the signed UKI in place of kernel and
 	// initramfs. It needs UEFI.
 	SecureBoot bool
@@ -91,10 +94,22 @@ func (a Answer) check(r Request) Answer {
 		}
 		return a
 	}
-	if err := CheckArgs(a.Args); err != nil {
+	if err := CheckArgs(a.args(longestBase)); err != nil {
 		return a.refused(err)
 	}
 	return a
+}
+
+// longestBase is as long as the base URL of a server can be, so that a command
+// line that is checked with it fits with any.
+const longestBase = "http://[0000:0000:0000:0000:0000:0000:0000:0000]:65535"
+
+// args is the kernel command line with the argument that fetches the config.
+func (a Answer) args(base string) string {
+	if a.ConfigToken == "" {
+		return a.Args
+	}
+	return a.Args + " " + ConfigArg + ConfigURL(base, a.ConfigToken)
 }
 
 func (a Answer) refused(err error) Answer {

@@ -164,6 +164,8 @@ func (h *Handler) send(w *response, r *http.Request, f file) {
 			h.opts.OnProgress(Progress{Source: source(r), Name: f.name, Bytes: sent, Size: f.stat.Size()})
 		}
 	}
+	w.queue, _ = r.Context().Value(queueKey{}).(*queue)
+	defer w.queue.shorten()
 	// f.File and not f: the net package must see the *os.File to use sendfile.
 	http.ServeContent(w, r, "", f.stat.ModTime(), f.File)
 	t := Transfer{Source: source(r), Name: f.name, Method: r.Method, Status: w.status, Bytes: w.sent, Size: f.stat.Size(), Duration: time.Since(start), Err: w.err}

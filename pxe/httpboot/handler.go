@@ -39,6 +39,8 @@ type Options struct {
 	// cannot be carried out arrives here as LocalBoot. The Request holds all that
 	// the machine said.
 	OnScript func(Request, Answer)
+	// HandOut gives machine configs to machines that were told to fetch theirs; nil gives none.
+	HandOut HandOuter
 	// OnTransfer is called at the end of every file transfer.
 	OnTransfer func(Transfer)
 	// OnProgress is called while a file is sent, for each transfer at most once a
@@ -62,6 +64,7 @@ type Options struct {
 //	/ipxe/<binary>                                                       iPXE itself, for UEFI HTTP boot
 //	/image/<schematic>/<version>/<file>                                  kernel, initramfs, UKI, ISO
 //	/uki/<mac or uuid>/<arch>.efi                                        the signed UKI of an armed machine with Secure Boot
+//	/config/<token>                                                      a machine config, once
 //	/healthz                                                             200 while it serves
 //
 // It is not a ServeMux because that redirects // and . in paths, and UEFI
@@ -116,6 +119,8 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		h.serveImage(w, r, strings.TrimPrefix(clean, "/image/"))
 	case strings.HasPrefix(clean, ukiPrefix):
 		h.serveUKI(w, r, strings.TrimPrefix(clean, ukiPrefix))
+	case strings.HasPrefix(clean, configPrefix):
+		h.serveConfig(w, r, strings.TrimPrefix(clean, configPrefix))
 	case clean == "/healthz":
 		text(w, http.StatusOK, "ok\n")
 	default:

@@ -68,7 +68,7 @@ func script(a Answer, r Request, baseURL string) string {
 // install loads kernel and initramfs and starts them. iPXE does not resume a
 // download, so a failed one starts over (matchbox#369).
 func install(b *strings.Builder, a Answer, r Request, baseURL string) {
-	args, _ := kernelArgs(a.Args) // checked before
+	args, _ := kernelArgs(a.args(baseURL)) // checked before
 	image := func(ref assets.Ref) string { return baseURL + "/image/" + ref.String() }
 	b.WriteString("set attempt:int32 0\n")
 	b.WriteString(":fetch\n")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/talos-provision/provision/inventory/identity"
@@ -125,51 +124,4 @@ func (h *Handler) decide(ctx context.Context, req Request) Answer {
 		h.log.Error("a machine cannot be given what was decided for it", "node", answer.Node, "source", req.Source, "reason", checked.Reason)
 	}
 	return checked
-}
-
-// signedArgs are in every UKI of Talos 1.9 to 1.14 or in some of them (machinery
-// pkg/machinery/kernel). To ask for one of these changes nothing, or nothing
-// that a machine's owner would miss.
-var signedArgs = []string{
-	"talos.platform=metal", "slab_nomerge", "slab_nomerge=", "pti=on", "consoleblank=0", "init_on_alloc=1",
-	"nvme_core.io_timeout=4294967295", "printk.devkmsg=on", "ima_template=ima-ng", "ima_appraise=fix", "ima_hash=sha512",
-	"selinux=1", "module.sig_enforce=1", "proc_mem.force_override=never", "console=tty0",
-}
-
-// ukiHints say what to do for arguments that have another place, by prefix.
-var ukiHints = []struct{ prefix, hint string }{
-	{"ip=", "let DHCP give the address (the node's mac and ip make a reservation), or put a network configuration into the schematic's meta, key 0x0a"},
-	{"vlan=", "put a network configuration into the schematic's meta, key 0x0a"},
-	{"bond=", "put a network configuration into the schematic's meta, key 0x0a"},
-	{"talos.config", "apply the machine config to the node, or embed it in the schematic"},
-}
-
-// CheckSecureBoot says why kernel arguments of a node cannot be had together
-// with Secure Boot: a signed UKI has its arguments inside, and the systemd stub
-// in it ignores all others (systemd-stub(7); talos#9947). signed are the
-// extraKernelArgs of the node's schematic, which are inside. It names every
-// argument that would be ignored and where it could go instead.
-func CheckSecureBoot(args string, signed ...string) error {
-	var ignored, hints []string
-	for _, word := range strings.Fields(args) {
-		if slices.Contains(signedArgs, word) || slices.Contains(signed, word) {
-			continue
-		}
-		if !slices.Contains(ignored, word) {
-			ignored = append(ignored, word)
-		}
-		hint := "put it into the schematic's extraKernelArgs, which are signed with the image"
-		for _, h := range ukiHints {
-			if strings.HasPrefix(word, h.prefix) {
-				hint = h.hint
-			}
-		}
-		if !slices.Contains(hints, hint) {
-			hints = append(hints, hint)
-		}
-	}
-	if len(ignored) == 0 {
-		return nil
-	}
-	return fmt.Errorf("with secureBoot the signed image ignores the kernel arguments %s; %s", strings.Join(ignored, " "), strings.Join(hints, "; "))
 }

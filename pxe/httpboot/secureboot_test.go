@@ -131,33 +131,6 @@ func TestTheURLOfAUKIIsOneThatFirmwareTakes(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatASignedImageIgnoresAreRefused(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name, args string
-		signed     []string
-		want       []string
-	}{
-		{"none", "", nil, nil},
-		{"what every UKI has", "talos.platform=metal slab_nomerge pti=on console=tty0", nil, nil},
-		{"signed with the schematic", "console=ttyS0,115200 net.ifnames=0", []string{"net.ifnames=0", "console=ttyS0,115200"}, nil},
-		{"one that is not", "talos.platform=metal net.ifnames=0", nil, []string{"ignores the kernel arguments net.ifnames=0; ", "extraKernelArgs"}},
-		{"a fixed address and a VLAN", "ip=10.0.0.2::10.0.0.1:255.255.255.0:n::off vlan=eth0.5:eth0 quiet quiet", nil, []string{"vlan=eth0.5:eth0 quiet; ", "let DHCP give", "meta, key 0x0a", "extraKernelArgs"}},
-		{"a machine config", "talos.config=http://c/", nil, []string{"apply the machine config"}},
-		{"another value of a known one", "pti=off", nil, []string{"pti=off"}},
-	} {
-		err := CheckSecureBoot(tc.args, tc.signed...)
-		if (err == nil) != (tc.want == nil) {
-			t.Errorf("%s: %v", tc.name, err)
-		}
-		for _, want := range tc.want {
-			if err != nil && !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error is %q, want one with %q", tc.name, err, want)
-			}
-		}
-	}
-}
-
 // TestAHeadIsNotTheMachinesRequest: nobody boots a HEAD (I4), but its length is
 // the true one.
 func TestAHeadIsNotTheMachinesRequest(t *testing.T) {

@@ -63,6 +63,8 @@ type response struct {
 	sent   int64
 	err    error
 
+	queue *queue // nil when it is not known
+
 	progress func(sent int64) // nil when nobody wants to know
 	reported time.Time
 }
@@ -144,6 +146,7 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 			limited.N = left
 		}
 		w.report()
+		w.queue.adapt(w.sent, left)
 		if n >= leastProgress && errors.Is(err, os.ErrDeadlineExceeded) {
 			continue // slow, but it moves
 		}

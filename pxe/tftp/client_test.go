@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -143,7 +144,13 @@ type boot struct {
 	folder    string
 	transfers chan Transfer
 	stop      func()
+	// clients is the address of this server's clients: a port that another test gave back
+	// may still be sent to.
+	clients string
 }
+
+// serial numbers the servers of this package's tests.
+var serial atomic.Uint32
 
 func pattern(n int) []byte {
 	b := make([]byte, n)
@@ -157,7 +164,11 @@ const sizeSNP = 284_672 // as Debian 13 has it
 
 func serve(t *testing.T, change ...func(*Options)) *boot {
 	t.Helper()
-	b := &boot{folder: t.TempDir(), transfers: make(chan Transfer, 4096)}
+	number := serial.Add(1)
+	b := &boot{
+		folder: t.TempDir(), transfers: make(chan Transfer, 4096),
+		clients: fmt.Sprintf("127.3.%d.%d", number>>8&0xff, number&0xff),
+	}
 	for name, size := range map[string]int{"snponly.efi": sizeSNP, "ipxe-amd64.efi": 996_864, "undionly.kpxe": 108_847, "ipxe-arm64.efi": 1024} {
 		if err := os.WriteFile(filepath.Join(b.folder, name), pattern(size), 0o644); err != nil {
 			t.Fatal(err)
@@ -201,7 +212,7 @@ func serve(t *testing.T, change ...func(*Options)) *boot {
 
 func (b *boot) client(t *testing.T) *client {
 	t.Helper()
-	return newClient(t, b.Addr(), "127.0.0.1")
+	return newClient(t, b.Addr(), b.clients)
 }
 
 // transfer waits for the next observed transfer.

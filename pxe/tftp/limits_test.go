@@ -37,7 +37,7 @@ func TestDuplicateAcks(t *testing.T) {
 
 func TestLostPacketsAreSentAgain(t *testing.T) {
 	t.Parallel()
-	b := serve(t, func(o *Options) { o.Timeout = 20 * time.Millisecond })
+	b := serve(t, func(o *Options) { o.Timeout = 300 * time.Millisecond })
 	c := b.client(t)
 	c.read("ipxe-arm64.efi", "blksize", "1468")
 	c.options()

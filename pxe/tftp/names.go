@@ -1,28 +1,13 @@
 package tftp
 
 import (
-	"maps"
 	"net"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/talos-provision/provision/pxe/bootfile"
 )
-
-// nameAutoexec is the script that UEFI iPXE looks for beside its own binary.
-const nameAutoexec = "autoexec.ipxe"
-
-// files is the closed table of what is served: each name with the files that
-// may hold it, best first. Names that differ between packagers stand for each
-// other; everything else does not exist.
-var files = map[string][]string{
-	"snponly.efi":    {"snponly.efi", "snp.efi"},
-	"snp.efi":        {"snp.efi", "snponly.efi"},
-	"ipxe.efi":       {"ipxe.efi", "ipxe-amd64.efi"},
-	"ipxe-amd64.efi": {"ipxe-amd64.efi", "ipxe.efi"},
-	"ipxe-arm64.efi": {"ipxe-arm64.efi", "snp-arm64.efi"},
-	"undionly.kpxe":  {"undionly.kpxe"},
-	"ipxe.pxe":       {"ipxe.pxe"},
-}
 
 // cleanName brings a requested name into the form of the table, without
 // leading slash and in lower case. It reports false for names that leave the
@@ -53,18 +38,19 @@ func resolve(requested string) (string, bool) {
 		return "", false
 	}
 	folder, base := path.Split(name)
-	if base == nameAutoexec {
-		return nameAutoexec, true
+	if base == bootfile.Autoexec {
+		return bootfile.Autoexec, true
 	}
 	if folder != "" {
 		if _, err := net.ParseMAC(strings.TrimSuffix(folder, "/")); err != nil {
 			return "", false
 		}
 	}
-	if _, exact := files[base]; exact {
+	if bootfile.Known(base) {
 		return base, true
 	}
-	known := slices.SortedFunc(maps.Keys(files), func(a, b string) int { return len(b) - len(a) })
+	known := bootfile.Names()
+	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) })
 	for _, candidate := range known {
 		if strings.HasPrefix(base, candidate) {
 			return candidate, true

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/talos-provision/provision/pxe/bootfile"
 )
 
 func TestResolve(t *testing.T) {
@@ -72,7 +74,7 @@ func FuzzResolve(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, requested string) {
 		name, ok := resolve(requested)
-		if _, known := files[name]; ok && !known && name != nameAutoexec || !ok && name != "" {
+		if ok && !bootfile.Known(name) && name != bootfile.Autoexec || !ok && name != "" {
 			t.Errorf("resolve(%q) = %q, %v: not of the table", requested, name, ok)
 		}
 		cleaned, ok := cleanName(requested)

@@ -3,14 +3,11 @@ package tftp
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
 )
 
 // sender runs many transfers over one socket. RFC 1350 gives a transfer a port
@@ -19,7 +16,7 @@ import (
 // for each, and lets one system call carry the packets of many.
 type sender struct {
 	server *Server
-	conn   *ipv4.PacketConn
+	port   *port
 
 	mu        sync.Mutex
 	transfers map[netip.AddrPort]*transfer
@@ -28,20 +25,15 @@ type sender struct {
 }
 
 const (
-	// batchSize is how many packets one system call takes.
-	batchSize = 64
-	// packetSize is more than a request needs; an ACK has 4 bytes.
-	packetSize  = 2048
-	controlSize = 64
-	// socketBuffer holds the bursts of many clients.
-	socketBuffer = 4 << 20
 	// slowestTick bounds how late a repetition is.
 	slowestTick = 100 * time.Millisecond
+	// crowd is how many transfers at one time make it worth while to wait a moment
+	// for more answers. Fewer of them get every block at once.
+	crowd = 16
 )
 
-func newSender(s *Server, conn net.PacketConn) *sender {
-	pc := ipv4.NewPacketConn(conn)
-	return &sender{server: s, conn: pc, transfers: map[netip.AddrPort]*transfer{}, batch: newBatch(pc)}
+func newSender(s *Server, p *port) *sender {
+	return &sender{server: s, port: p, transfers: map[netip.AddrPort]*transfer{}, batch: batch{port: p, out: newOutbound()}}
 }
 
 // start begins the transfer and sends its first answer.
@@ -93,35 +85,46 @@ func (w *sender) refuse(t *transfer, r refusal) {
 func (w *sender) run(ctx context.Context) error {
 	in := newInbox()
 	tick := min(max(w.server.options.Timeout/4, time.Millisecond), slowestTick)
+	if err := w.port.setWait(tick); err != nil {
+		return err
+	}
 	var next time.Time // of looking after the silent
 	for ctx.Err() == nil {
-		if now := time.Now(); !now.Before(next) {
-			w.lookAfter(now)
-			next = now.Add(tick)
-			if err := w.conn.SetReadDeadline(next); err != nil {
-				return err
-			}
-		}
-		n, err := w.conn.ReadBatch(in, 0)
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		n, err := w.port.receive(in)
+		if err != nil {
 			return err
 		}
 		now := time.Now()
 		w.mu.Lock()
-		for _, m := range in[:max(n, 0)] {
-			w.receive(m, now)
+		for i := range n {
+			packet, from := in.at(i)
+			w.receive(packet, from, now)
 		}
+		if !now.Before(next) {
+			w.lookAfter(now)
+			next = now.Add(tick)
+		}
+		running := len(w.transfers)
 		w.unlock()
+		if n > 0 && running >= crowd && n < running/2 {
+			gather()
+		}
 	}
 	w.stop()
 	return nil
 }
 
+// gather lets more answers arrive, so that the next system calls carry more
+// packets and nobody has to wake us for each. It takes the shortest sleep that
+// there is, some 50 µs (PR_SET_TIMERSLACK): less than a round trip to a machine.
+func gather() {
+	_ = unix.Nanosleep(&unix.Timespec{Nsec: 1}, nil) // ends early by a signal, which does no harm
+}
+
 // receive handles one packet of a client. Strangers get no answer: it could be
 // wanted by nobody but one who invents addresses.
-func (w *sender) receive(m ipv4.Message, now time.Time) {
-	packet := m.Buffers[0][:m.N]
-	t := w.transfers[addrPort(m.Addr)]
+func (w *sender) receive(packet []byte, from netip.AddrPort, now time.Time) {
+	t := w.transfers[from]
 	if t == nil || len(packet) < headerSize {
 		return
 	}
@@ -141,9 +144,8 @@ func (w *sender) receive(m ipv4.Message, now time.Time) {
 	}
 }
 
+// lookAfter is called with mu held.
 func (w *sender) lookAfter(now time.Time) {
-	w.mu.Lock()
-	defer w.unlock()
 	for _, t := range w.transfers {
 		if t.overdue(now, &w.batch) {
 			w.end(t, Failed, "the client fell silent")
@@ -185,70 +187,30 @@ func (w *sender) unlock() {
 	}
 }
 
-// batch gathers packets and sends them with one system call.
+// batch gathers packets and sends them with one system call. What cannot be
+// sent is sent again when its time is over.
 type batch struct {
-	conn     *ipv4.PacketConn
-	messages []ipv4.Message
-	headers  [][headerSize]byte
-	n        int
-}
-
-func newBatch(conn *ipv4.PacketConn) batch {
-	b := batch{conn: conn, messages: make([]ipv4.Message, batchSize), headers: make([][headerSize]byte, batchSize)}
-	for i := range b.messages {
-		b.messages[i].Buffers = make([][]byte, 0, 2)
-	}
-	return b
+	port    *port
+	out     *outbound
+	headers [batchSize][headerSize]byte
 }
 
 // data implements outbox.
 func (b *batch) data(t *transfer, block int64, chunk []byte) {
-	header := &b.headers[b.n]
+	header := &b.headers[b.out.n]
 	binary.BigEndian.PutUint16(header[:], opData)
 	binary.BigEndian.PutUint16(header[2:], uint16(block))
 	b.add(t, header[:], chunk)
 }
 
 // plain implements outbox.
-func (b *batch) plain(t *transfer, packet []byte) { b.add(t, packet) }
+func (b *batch) plain(t *transfer, packet []byte) { b.add(t, packet, nil) }
 
-func (b *batch) add(t *transfer, parts ...[]byte) {
-	m := &b.messages[b.n]
-	m.Buffers = append(m.Buffers[:0], parts...)
-	m.Addr, m.OOB = t.to, t.control
-	if b.n++; b.n == len(b.messages) {
+func (b *batch) add(t *transfer, first, second []byte) {
+	b.out.add(t.report.Client, t.control, first, second)
+	if b.out.n == batchSize {
 		b.flush()
 	}
 }
 
-// flush sends everything. What cannot be sent is skipped: it is sent again when
-// its time is over.
-func (b *batch) flush() {
-	for out := b.messages[:b.n]; len(out) > 0; {
-		n, err := b.conn.WriteBatch(out, 0)
-		if err != nil {
-			n = max(n, 0) + 1
-		}
-		out = out[min(n, len(out)):]
-	}
-	b.n = 0
-}
-
-// newInbox is the memory of one batch of received packets.
-func newInbox() []ipv4.Message {
-	in := make([]ipv4.Message, batchSize)
-	for i := range in {
-		in[i].Buffers = [][]byte{make([]byte, packetSize)}
-		in[i].OOB = make([]byte, controlSize)
-	}
-	return in
-}
-
-func addrPort(a net.Addr) netip.AddrPort {
-	udp, ok := a.(*net.UDPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	ap := udp.AddrPort()
-	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
-}
+func (b *batch) flush() { b.port.send(b.out) }

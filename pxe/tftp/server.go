@@ -20,6 +20,8 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+
+	"github.com/talos-provision/provision/pxe/bootfile"
 )
 
 // Server serves TFTP on one well-known port, and sends from a few others. Use it
@@ -65,18 +67,18 @@ func (s *Server) Listen() error {
 	if err != nil {
 		return fmt.Errorf("listen for TFTP on %s: %w; write it as ADDRESS:PORT", s.options.Listen, err)
 	}
-	conn, err := openSocket(address, true)
+	conn, err := openSocket(address)
 	if err != nil {
 		return explainListen(address, err)
 	}
 	s.conn, s.bound = ipv4.NewPacketConn(conn), addrPort(conn.LocalAddr())
 	for range min(max(runtime.GOMAXPROCS(0)/2, 1), mostSenders) {
-		conn, err := openSocket(netip.AddrPortFrom(address.Addr(), 0), false)
+		p, err := openPort(address.Addr())
 		if err != nil {
 			_ = s.release()
 			return fmt.Errorf("open a TFTP transfer socket on %s: %w; check the limit of open files", address.Addr(), err)
 		}
-		s.senders = append(s.senders, newSender(s, conn))
+		s.senders = append(s.senders, newSender(s, p))
 	}
 	return nil
 }
@@ -103,10 +105,16 @@ func (s *Server) release() error {
 	if s.conn != nil {
 		err = s.conn.Close()
 	}
-	for _, w := range s.senders {
-		err = errors.Join(err, w.conn.Close())
-	}
+	err = errors.Join(err, closeAll(s.senders))
 	s.conn, s.senders = nil, nil
+	return err
+}
+
+func closeAll(senders []*sender) error {
+	var err error
+	for _, w := range senders {
+		err = errors.Join(err, w.port.close())
+	}
 	return err
 }
 
@@ -115,8 +123,9 @@ func (s *Server) release() error {
 func (s *Server) Serve(ctx context.Context) error {
 	s.mu.Lock()
 	conn, senders := s.conn, s.senders
+	s.senders = nil // Close must not take them away while they are at work
 	s.mu.Unlock()
-	if conn == nil {
+	if len(senders) == 0 {
 		return errors.New("serve TFTP: not listening; call Listen first")
 	}
 	s.options.Log.Info("TFTP is served", "address", s.bound)
@@ -125,17 +134,18 @@ func (s *Server) Serve(ctx context.Context) error {
 	for _, w := range senders {
 		group.Go(func() error { return w.run(inner) })
 	}
-	if err := group.Wait(); err != nil {
-		return errors.Join(fmt.Errorf("serve TFTP: the server ended by itself: %w; restart it", err), s.Close())
+	err := group.Wait()
+	if err != nil {
+		err = fmt.Errorf("serve TFTP: the server ended by itself: %w; restart it", err)
 	}
-	return s.Close()
+	return errors.Join(err, closeAll(senders), s.Close())
 }
 
 // receive reads requests from the well-known port until ctx is done.
 func (s *Server) receive(ctx context.Context, conn *ipv4.PacketConn, senders []*sender) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	in := newInbox()
+	in := newRequests()
 	for {
 		n, err := conn.ReadBatch(in, 0)
 		if ctx.Err() != nil {
@@ -165,7 +175,7 @@ func (s *Server) accept(m ipv4.Message, senders []*sender, now time.Time) {
 	w := senders[int(client.Port())%len(senders)]
 	t := &transfer{
 		report: Transfer{Client: client, Started: now},
-		sender: w, to: net.UDPAddrFromAddrPort(client), wait: s.options.Timeout,
+		sender: w, wait: s.options.Timeout,
 	}
 	t.report.Local, t.control = source(m, s.bound.Addr())
 	if refused != nil {
@@ -218,7 +228,7 @@ func (s *Server) content(t *transfer, r *request) ([]byte, error) {
 	if !ok {
 		return nil, errMissing
 	}
-	if name != nameAutoexec {
+	if name != bootfile.Autoexec {
 		content, err := s.store.read(name, r.netascii)
 		if err == nil {
 			t.report.Name = name

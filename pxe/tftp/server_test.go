@@ -236,7 +236,10 @@ func TestForeignClientsDownload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(args[0]); err != nil {
-				t.Skipf("needs %s", args[0])
+				if os.Getenv("E2E") == "required" {
+					t.Fatalf("%s is missing: run e2e/deps.sh", args[0])
+				}
+				t.Skipf("%s is missing: run e2e/deps.sh", args[0])
 			}
 			out := filepath.Join(t.TempDir(), "out")
 			for i, a := range args {

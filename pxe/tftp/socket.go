@@ -13,31 +13,61 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openSocket binds a UDP socket. Neither SO_REUSEADDR nor SO_REUSEPORT is set:
-// with them a second server would start silently and get half of the requests.
-// A socket that asks for it says which address each packet reached.
-func openSocket(address netip.AddrPort, reached bool) (net.PacketConn, error) {
-	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return prepareSocket(raw, reached) }}
+const (
+	// requestSize is more than a request needs.
+	requestSize = 2048
+	// controlSize holds the address that a request reached.
+	controlSize = 64
+	// socketBuffer holds the bursts of many clients.
+	socketBuffer = 4 << 20
+)
+
+// openSocket binds the well-known port. Neither SO_REUSEADDR nor SO_REUSEPORT is
+// set: with them a second server would start silently and get half of the
+// requests. It says which address each packet reached.
+func openSocket(address netip.AddrPort) (net.PacketConn, error) {
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return prepareSocket(raw) }}
 	return config.ListenPacket(context.Background(), "udp4", address.String())
 }
 
 // prepareSocket makes the kernel say which address each packet reached, before
-// the first one can arrive, and gives the socket room for bursts.
-func prepareSocket(raw syscall.RawConn, reached bool) error {
+// the first one can arrive.
+func prepareSocket(raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) {
-		for name, forced := range map[int]int{unix.SO_RCVBUF: unix.SO_RCVBUFFORCE, unix.SO_SNDBUF: unix.SO_SNDBUFFORCE} {
-			// Root may exceed the system's limit; anybody else gets as much as it allows.
-			if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, forced, socketBuffer) != nil {
-				_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, name, socketBuffer)
-			}
-		}
-		if !reached {
-			return
-		}
+		makeRoom(int(fd))
 		err = os.NewSyscallError("setsockopt IP_PKTINFO", unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1))
 	})
 	return errors.Join(controlErr, err)
+}
+
+// makeRoom gives a socket room for bursts.
+func makeRoom(fd int) {
+	for name, forced := range map[int]int{unix.SO_RCVBUF: unix.SO_RCVBUFFORCE, unix.SO_SNDBUF: unix.SO_SNDBUFFORCE} {
+		// Root may exceed the system's limit; anybody else gets as much as it allows.
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, forced, socketBuffer) != nil {
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, socketBuffer)
+		}
+	}
+}
+
+// newRequests is the memory of one batch of requests.
+func newRequests() []ipv4.Message {
+	in := make([]ipv4.Message, batchSize)
+	for i := range in {
+		in[i].Buffers = [][]byte{make([]byte, requestSize)}
+		in[i].OOB = make([]byte, controlSize)
+	}
+	return in
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	udp, ok := a.(*net.UDPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	ap := udp.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
 // source is the address of this host that a request reached, and the control

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/talos-provision/provision/pxe/bootfile"
 )
 
 // errMissing is what a client reads when a file is not there. It names no path
@@ -36,7 +38,7 @@ type keptFile struct {
 
 // read returns the content for a name of the table.
 func (s *store) read(name string, netascii bool) ([]byte, error) {
-	for _, candidate := range files[name] {
+	for _, candidate := range bootfile.Files(name) {
 		kept, err := s.readFile(filepath.Join(s.dir, candidate), netascii)
 		if !errors.Is(err, fs.ErrNotExist) {
 			if netascii {

@@ -5,7 +5,6 @@ import (
 	"container/list"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"net/netip"
 	"time"
 )
@@ -54,7 +53,6 @@ type transfer struct {
 	report  Transfer
 	sender  *sender
 	request string // the packet that began it
-	to      *net.UDPAddr
 	control []byte // chooses the source address; nil leaves it to the socket
 	content []byte // never written
 	oack    []byte // the first answer; nil when the first block is
