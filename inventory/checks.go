@@ -53,14 +53,14 @@ func checkIP(v string) *problem {
 
 // checkNetmask accepts a dotted mask or the number of bits, as Talos does.
 func checkNetmask(v string) *problem {
-	if _, ok := maskBits(v); !ok {
+	if _, ok := MaskBits(v); !ok {
 		return wrong(RuleInvalid, "write it like 255.255.255.0 or 24", "%q is not a netmask", v)
 	}
 	return nil
 }
 
-// maskBits is the prefix length of a netmask.
-func maskBits(v string) (int, bool) {
+// MaskBits is the prefix length of a netmask, dotted or a number of bits.
+func MaskBits(v string) (int, bool) {
 	if bits, err := strconv.Atoi(v); err == nil {
 		return bits, bits > 0 && bits <= 128 && strconv.Itoa(bits) == v
 	}
@@ -109,6 +109,18 @@ func checkHost(v string) *problem {
 		return nil
 	}
 	return wrong(RuleInvalid, "write it like fr.pool.ntp.org or 192.168.100.1", "%q is neither a hostname nor an IP address", v)
+}
+
+// checkPath: a machine config written where its path belongs would be shown by
+// every command that shows the inventory.
+func checkPath(v string) *problem {
+	if strings.ContainsAny(v, "\r\n") {
+		return &problem{rule: RuleInvalid, message: "holds several lines of text", hint: "write them to a file and give its path here", secret: true}
+	}
+	if strings.TrimSpace(v) != v || v == "" {
+		return wrong(RuleInvalid, "write the path of a file, without spaces around it", "%q is not a path", v)
+	}
+	return nil
 }
 
 var schematicPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)

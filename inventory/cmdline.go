@@ -19,7 +19,13 @@ const maxCommandLine = 4096
 // ip there is neither, and Talos asks DHCP. IPv6 addresses are put in brackets,
 // since colons separate the parts (kernel: Documentation/admin-guide/nfs;
 // Talos reads the same form).
+//
+// It is empty for a node with secureBoot: the signed image has its own, and
+// ignores what it is given.
 func (n Node) KernelCommandLine() (string, error) {
+	if n.SecureBoot {
+		return "", nil
+	}
 	var parts []string
 	if n.IP != "" {
 		network, err := n.networkArgs()

@@ -1,5 +1,7 @@
 package inventory
 
+import "github.com/talos-provision/provision/inventory/schematic"
+
 // kind is the form that a field's value takes in YAML.
 type kind int
 
@@ -10,6 +12,7 @@ const (
 	words               // a list of scalars, or one scalar that white space splits
 	section             // a mapping with fields of its own
 	free                // a mapping of any keys to scalars
+	image               // the mapping of an Image Factory schematic, one value as a whole
 )
 
 // field is one key of the inventory.
@@ -25,9 +28,10 @@ type field struct {
 
 // value is what a leaf holds, according to its field's kind.
 type value struct {
-	text string
-	flag bool
-	list []string
+	text      string
+	flag      bool
+	list      []string
+	schematic *schematic.Schematic // with its id as text
 }
 
 // fields is the whole vocabulary of an inventory file. To add a field, add an
@@ -95,6 +99,10 @@ var fields = []field{
 		doc: "Cluster of the node, when it is not the first folder of its path.",
 	},
 	{
+		path: "configPatches", kind: list, format: pathFormat, example: "[../configs/k8s-prod/common.yaml]", set: func(n *Node, v value) { n.ConfigPatches = v.list },
+		doc: "Files of strategic patches for machineConfig, applied in this order. Their paths are read like that of machineConfig.",
+	},
+	{
 		path: "dns0", format: ipFormat, example: "1.1.1.1", set: func(n *Node, v value) { n.DNS0 = v.text },
 		doc: "First DNS server of the node.",
 	},
@@ -135,6 +143,10 @@ var fields = []field{
 		doc: "MAC of a network card of the host, not of its BMC.",
 	},
 	{
+		path: "machineConfig", format: pathFormat, example: "../configs/k8s-prod/{{ .name }}.yaml", set: func(n *Node, v value) { n.MachineConfig = v.text },
+		doc: "File of the machine config that the node gets, relative to the file that says so. The path may be a template over the node's values; so is the content of a file whose name ends in .tmpl.",
+	},
+	{
 		path: "macs", kind: list, format: macFormat, example: "[0c:c4:7a:00:00:01, 0c:c4:7a:00:00:02]", set: func(n *Node, v value) { n.MACs = append(n.MACs, v.list...) },
 		doc: "Several such MACs; mac adds one to them.",
 	},
@@ -147,8 +159,16 @@ var fields = []field{
 		doc: "Time server of the node. Give an address: for a name Talos drops ip= and vlan= altogether.",
 	},
 	{
+		path: schematicPath, kind: image, example: "{customization: {extraKernelArgs: [net.ifnames=0]}}", set: func(n *Node, v value) { n.Schematic, n.SchematicID = v.schematic, v.text },
+		doc: "Schematic of the Talos image, as the Image Factory reads it, in place of schematicID: the id is computed from it. It is one value and never merged with another.",
+	},
+	{
 		path: "schematicID", format: schematicFormat, example: "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba", set: func(n *Node, v value) { n.SchematicID = v.text },
 		doc: "Schematic of the Talos image, as the Image Factory shows it.",
+	},
+	{
+		path: "secureBoot", kind: flag, example: "true", set: func(n *Node, v value) { n.SecureBoot = v.flag },
+		doc: "Boot the signed image (UKI) by UEFI HTTP boot, for machines with Secure Boot switched on. It needs a mac or uuid, and takes no kernel arguments that are not in the image.",
 	},
 	{
 		path: "serial", format: serialFormat, example: "S123456X0000001", set: func(n *Node, v value) { n.Serial = v.text },
@@ -157,6 +177,10 @@ var fields = []field{
 	{
 		path: "talosVersion", format: versionFormat, example: "v1.13.9", set: func(n *Node, v value) { n.TalosVersion = v.text },
 		doc: "Version of Talos, " + supportedRange() + ".",
+	},
+	{
+		path: "talosconfig", format: pathFormat, example: "../configs/k8s-prod/talosconfig", set: func(n *Node, v value) { n.Talosconfig = v.text },
+		doc: "File with the credentials for the cluster's Talos API, as talosctl uses it. Its path is read like that of machineConfig.",
 	},
 	{
 		path: "uuid", format: uuidFormat, example: "4c4c4544-0042-4310-8031-b2c04f333334", set: func(n *Node, v value) { n.UUID = v.text },
@@ -177,6 +201,9 @@ var slotOf = func() map[string]int {
 	return slots
 }()
 
+// schematicPath is the field that holds a schematic.
+const schematicPath = "schematic"
+
 // labelsPath is the field whose keys are the user's own.
 const labelsPath = "labels"
 
@@ -190,6 +217,7 @@ var misplaced = map[string]string{
 	"bmc.user":     "did you mean bmc.username?",
 	"hostname":     "a node's hostname is the name of its file",
 	"name":         "a node's hostname is the name of its file",
+	"secureboot":   "did you mean secureBoot?",
 	"filename":     "a node's hostname is the name of its file",
 	"version":      "did you mean talosVersion?",
 	"dns":          "did you mean dns0 and dns1?",

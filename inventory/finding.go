@@ -95,6 +95,9 @@ func (f Findings) String() string {
 	return strings.Join(lines, "\n")
 }
 
+// With adds findings that were made elsewhere.
+func (f Findings) With(more Findings) Findings { return append(slices.Clone(f), more...).tidy() }
+
 // tidy sorts by place and drops repetitions: a default is merged into many
 // nodes, but it is wrong in one place.
 func (f Findings) tidy() Findings {

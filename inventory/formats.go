@@ -34,6 +34,7 @@ var (
 	ipFormat        = format{checkIP, pattern(`^(` + ipv4 + `|` + ipv6 + `)$`)}
 	hostFormat      = format{checkHost, schema{Type: anyScalar, Pattern: `^(` + host + `|` + ipv6 + `)$`}}
 	interfaceFormat = format{checkInterface, schema{Type: anyScalar, Pattern: `^[^\s:/]{1,15}$`}}
+	pathFormat      = format{checkPath, schema{Type: anyScalar, Pattern: `^[^\s]([^\r\n]*[^\s])?$`}}
 	clusterFormat   = format{checkCluster, schema{Type: anyScalar, Pattern: `^[^\s/\\]+$`}}
 	schematicFormat = format{checkSchematic, pattern(`^[0-9a-f]{64}$`)}
 	envFormat       = format{checkPasswordEnv, schema{Type: anyScalar, Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}}

@@ -19,6 +19,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("netmask: 255.255.255.0\n", "serial: 0123\nip: 10.0.0.1\ninstall: true\n", "serial: 0123\n")
 	f.Add("bmc: {username: a, passwordEnv: P}\nlabels: {a: b}\n", "bmc: {address: b1, insecure: true}\nlabels: null\n", "bmc: null\nmacs: [0c:c4:7a:00:00:01]\nmac: x\n")
 	f.Add("a: &a [*a]\n", "<<: *x\n", "? {a: b}\n: c\n")
+	f.Add("schematic: {customization: {extraKernelArgs: [1e3, ~], meta: [{key: 0x0a, value: a}], bootloader: none}}\nsecureBoot: true\n", "schematic: &a {overlay: {options: {a: {1: *a}}}}\n", "schematic: null\nschematicID: x\nuuid: y\n")
 	f.Add("---\n---\n", "\xff\xfe", "serial: !!binary aGk=\n")
 	f.Add("ip: 10.0.0.1\nnetmask: 33\ngateway: fd00::1\nvlan: 1\ninterface: e\n", "ip: ::\nnetmask: ::\n", "kernelArgs: |\n  a\n  siderolink.api=b\n")
 	f.Add("bmc: {password: hunter2}", "bmc: {address: 'https://a:hunter2@b'}", "bmc: {passwordEnv: '-hunter2'}")

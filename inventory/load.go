@@ -21,9 +21,9 @@ const maxFile = 1 << 20
 
 // Load reads the inventory below a folder: each .yaml or .yml file that does not
 // begin with "_" or "." is a node, and _defaults.yaml applies to all nodes of
-// its folder and below. What is wrong in the files is in the findings, and
-// everything that can be read is in the tree even then. The error says only
-// that the folder itself cannot be read.
+// its folder and below. Folders whose names begin so are not looked into. What
+// is wrong in the files is in the findings, and everything that can be read is in
+// the tree even then. The error says only that the folder itself cannot be read.
 func Load(dir string) (*Tree, Findings, error) {
 	tree, findings, _, err := NewLoader(dir).Reload()
 	return tree, findings, err

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/talos-provision/provision/inventory/identity"
+	"github.com/talos-provision/provision/inventory/schematic"
 )
 
 // Node is one machine of the inventory after its defaults were merged in.
@@ -19,7 +20,8 @@ type Node struct {
 	// File is the node's own file, relative to the inventory's root.
 	File string `json:"file"`
 
-	Install      bool   `json:"install"`
+	Install bool `json:"install"`
+	// SchematicID names the Talos image; it is computed where Schematic is given.
 	SchematicID  string `json:"schematicID,omitempty"`
 	TalosVersion string `json:"talosVersion,omitempty"`
 	KernelArgs   string `json:"kernelArgs,omitempty"`
@@ -39,11 +41,23 @@ type Node struct {
 	UUID        string   `json:"uuid,omitempty"`
 	MACs        []string `json:"macs,omitempty"`
 
+	// Schematic is what the image is made of; nil when only its id is given.
+	Schematic *schematic.Schematic `json:"schematic,omitempty"`
+	// SecureBoot makes the node boot the signed image (UKI), which takes no kernel
+	// arguments from outside, and no address: that comes from DHCP.
+	SecureBoot bool `json:"secureBoot,omitempty"`
+
 	// Labels are the user's own, for selection; they have no meaning here.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// LocalBoot is how iPXE sends the machine to its own disk; "" is auto.
 	LocalBoot string `json:"localBoot,omitempty"`
+
+	// MachineConfig, ConfigPatches and Talosconfig are paths of files, as written: see
+	// provisioner/machineconfig for how they are read.
+	MachineConfig string   `json:"machineConfig,omitempty"`
+	ConfigPatches []string `json:"configPatches,omitempty"`
+	Talosconfig   string   `json:"talosconfig,omitempty"`
 
 	BMC BMC `json:"bmc,omitzero"`
 

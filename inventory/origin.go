@@ -31,6 +31,9 @@ func (n Node) Origin(field string) Origin {
 	if field == "macs" {
 		return n.Origin("mac") // which is one of them
 	}
+	if field == "schematicID" {
+		return n.Origin(schematicPath) // which it is computed from
+	}
 	if field == "name" || field == "cluster" && n.Cluster != "" {
 		return Origin{File: n.File}
 	}
@@ -49,6 +52,8 @@ func (n Node) Origins() map[string]Origin {
 		case l == nil:
 		case l.path == "mac":
 			origins["macs"] = n.Origin("macs")
+		case l.path == schematicPath:
+			origins[l.path], origins["schematicID"] = l.origin, n.Origin("schematicID")
 		default:
 			origins[l.path] = l.origin
 		}

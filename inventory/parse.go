@@ -114,6 +114,8 @@ func (p *parser) read(f field, val *yaml.Node, l *leaf) bool {
 	switch f.kind {
 	case words:
 		return p.readWords(f, val, l)
+	case image:
+		return p.readSchematic(val, l)
 	case flag:
 		isTrue := strings.EqualFold(val.Value, "true")
 		if val.Kind != yaml.ScalarNode || val.ShortTag() != "!!bool" || !isTrue && !strings.EqualFold(val.Value, "false") {

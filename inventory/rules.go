@@ -55,6 +55,28 @@ const (
 	RuleUnbootableNode Rule = "not-bootable"
 	RuleTwoPasswords   Rule = "two-passwords"
 	RuleNoPassword     Rule = "no-password"
+	RuleTwoSchematics  Rule = "two-schematics"
+	RuleSignedArgument Rule = "secure-boot-argument"
+	RuleSignedVLAN     Rule = "secure-boot-vlan"
+	RuleSignedLegacy   Rule = "secure-boot-legacy"
+	RuleSignedNameless Rule = "secure-boot-unnamed"
+	RuleSignedAddress  Rule = "secure-boot-address"
+)
+
+// The rules about the files that machineConfig, configPatches and talosconfig name.
+const (
+	RuleConfigFile     Rule = "config-file"
+	RuleConfigTemplate Rule = "config-template"
+	RuleConfigPatch    Rule = "config-patch"
+	RuleConfigSyntax   Rule = "config-syntax"
+	RuleConfigType     Rule = "config-machine-type"
+	RuleConfigHostname Rule = "config-hostname"
+	RuleConfigImage    Rule = "config-install-image"
+	RuleConfigKube     Rule = "config-kubernetes"
+	RuleConfigArgs     Rule = "config-kernel-args"
+	RuleConfigDisk     Rule = "config-install-disk"
+	RuleConfigAddress  Rule = "config-address"
+	RuleConfigPKI      Rule = "config-pki"
 )
 
 // The rules about values that nodes share.
@@ -117,9 +139,27 @@ var ruleInfos = []RuleInfo{
 	{RuleVLANNowhere, Error, "A node has a vlan without an interface."},
 	{RuleVLANName, Warning, "The name of the vlan's interface is longer than Linux takes."},
 	{RuleUnidentified, Error, "A node to install has nothing that identifies its machine."},
-	{RuleUnbootableNode, Error, "A node to install lacks schematicID or talosVersion."},
+	{RuleUnbootableNode, Error, "A node to install lacks talosVersion, or both schematicID and schematic."},
 	{RuleTwoPasswords, Error, "A BMC has more than one way to its password."},
 	{RuleNoPassword, Warning, "A BMC has no way to its password."},
+	{RuleTwoSchematics, Error, "schematicID is not the id of the schematic that is given beside it."},
+	{RuleSignedArgument, Error, "A node with secureBoot has kernel arguments that its signed image ignores."},
+	{RuleSignedVLAN, Error, "A node with secureBoot has a vlan, which its signed image ignores."},
+	{RuleSignedLegacy, Error, "A node with secureBoot boots in legacy mode."},
+	{RuleSignedNameless, Error, "A node with secureBoot has neither mac nor uuid, by which its image is asked for."},
+	{RuleSignedAddress, Warning, "A node with secureBoot has an ip, but no mac for which DHCP could reserve it."},
+	{RuleConfigFile, Error, "A file that machineConfig, configPatches or talosconfig names cannot be read."},
+	{RuleConfigTemplate, Error, "A template of a machine config, or of its path, cannot be filled in."},
+	{RuleConfigPatch, Error, "A patch cannot be applied to the machine config."},
+	{RuleConfigSyntax, Error, "A machine config or talosconfig is not what its name says."},
+	{RuleConfigType, Error, "A machine config has no machine.type: Talos would take it and stay in maintenance mode."},
+	{RuleConfigHostname, Error, "A machine config has another hostname than the node."},
+	{RuleConfigImage, Error, "A machine config installs another Talos than talosVersion, schematicID and secureBoot say."},
+	{RuleConfigKube, Error, "A machine config has a Kubernetes version that the node's Talos does not run."},
+	{RuleConfigArgs, Error, "A machine config has kernel arguments that Talos refuses or ignores."},
+	{RuleConfigDisk, Error, "A machine config does not say on which disk to install."},
+	{RuleConfigAddress, Warning, "A machine config does not have the node's ip, so that it is DHCP's to give once the node is installed."},
+	{RuleConfigPKI, Error, "The machine configs and talosconfig of a cluster are not of one cluster."},
 	{RuleSameName, Error, "Two nodes of a cluster have one hostname."},
 	{RuleSameIP, Error, "Two nodes have one ip."},
 	{RuleSameSerial, Error, "Nodes share a serial and nothing tells them apart."},

@@ -93,6 +93,8 @@ func (f field) shape() schema {
 			Type: []string{"object", "null"}, AdditionalProperties: schema{Type: append([]string{"null"}, anyScalar...)},
 			PropertyNames: &schema{Not: matching(`[Pp][Aa][Ss][Ss]([Ww][Oo][Rr][Dd]|[Ww][Dd]|[Pp][Hh][Rr][Aa][Ss][Ee])`)},
 		}
+	case image:
+		return schematicSchema()
 	default:
 		return schema{AnyOf: []schema{scalar, null}}
 	}

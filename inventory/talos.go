@@ -93,10 +93,10 @@ func argsGiven(n Node) Findings {
 }
 
 // missingArgs says which arguments the node's version of Talos lacks, and what to
-// do; "" if none, or if the node is not to be installed.
+// do; "" if none, or if the node is not to be installed or boots a signed image.
 func (n Node) missingArgs() (message, hint string) {
 	version, known := talosMinorOf(n.TalosVersion)
-	if !n.Install || !known {
+	if !n.Install || !known || n.SecureBoot { // the signed image has them
 		return "", ""
 	}
 	given := make(map[string]string)

@@ -35,6 +35,7 @@ func once(findings Findings) Findings {
 // rules judge the values that a node has.
 var rules = []func(Node) Findings{
 	hostnameIsLabel, addressFits, timeServerIsAddress, vlanFits, passwordOnce, commandLineFits, argsSuffice,
+	schematicOnce, secureBootFits,
 }
 
 // completeness rules miss something. They are not applied to a node of whose
@@ -97,7 +98,7 @@ func addressFits(n Node) Findings {
 		return n.report(RuleIsGateway, "ip", "give the node its own address, if another machine is the gateway",
 			"%s has the address of its gateway, %s", n.Name, n.IP)
 	}
-	bits, ok := maskBits(n.Netmask)
+	bits, ok := MaskBits(n.Netmask)
 	if !ok {
 		return nil
 	}
@@ -155,7 +156,7 @@ func vlanFits(n Node) Findings {
 	const longest = 15 // IFNAMSIZ without its NUL
 	device := n.Interface + "." + n.VLAN
 	switch {
-	case n.VLAN == "":
+	case n.VLAN == "" || n.SecureBoot: // see secureBootFits
 		return nil
 	case n.IP == "" && !n.values.damaged:
 		return n.report(RuleVLANUnused, "vlan", "set ip, or unset vlan with \"vlan: null\"", "%s has a vlan but no ip: it boots with DHCP and without the vlan", n.Name)
@@ -180,7 +181,7 @@ func identifiable(n Node) Findings {
 
 func bootable(n Node) Findings {
 	var findings Findings
-	for _, needed := range []struct{ field, value string }{{"schematicID", n.SchematicID}, {"talosVersion", n.TalosVersion}} {
+	for _, needed := range []struct{ field, value string }{{"schematicID or schematic", n.SchematicID}, {"talosVersion", n.TalosVersion}} {
 		if n.Install && needed.value == "" {
 			findings = append(findings, n.reportNode(RuleUnbootableNode, "install", "set it, here or in a _defaults.yaml", "%s is marked install, but has no %s", n.Name, needed.field)...)
 		}

@@ -193,7 +193,7 @@ func TestMistakeInDefaultsIsReportedOnce(t *testing.T) {
 	}))
 	says(t, findings,
 		`_defaults.yaml:1:6: error: ntp "" is neither a hostname nor an IP address; write it like fr.pool.ntp.org or 192.168.100.1`,
-		"c/n3.yaml:1:10: error: n3 is marked install, but has no schematicID; set it, here or in a _defaults.yaml",
+		"c/n3.yaml:1:10: error: n3 is marked install, but has no schematicID or schematic; set it, here or in a _defaults.yaml",
 		"c/n3.yaml:1:10: error: n3 is marked install, but has no talosVersion; set it, here or in a _defaults.yaml",
 		"c/n3.yaml:1:10: error: n3 is marked install, but nothing identifies its machine; give it a bmc.address, serial, boardSerial, uuid or mac",
 	)

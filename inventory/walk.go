@@ -32,6 +32,8 @@ func walk(root *os.Root) ([]file, Findings, error) {
 				return fs.SkipDir
 			}
 			return nil
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), "_"): // machine configs and the like
+			return fs.SkipDir
 		case entry.IsDir():
 			return nil
 		case entry.Type() == fs.ModeSymlink:

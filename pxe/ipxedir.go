@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/talos-provision/provision/pxe/httpboot"
+	"github.com/talos-provision/provision/pxe/bootfile"
 )
 
 // getIPXE says how to come by good binaries.
@@ -36,7 +36,7 @@ func CheckIPXEDir(dir string) error {
 		return fmt.Errorf("check the iPXE binaries in %s: %w; %s", dir, err, getIPXE)
 	}
 	var old []string
-	for _, name := range httpboot.Binaries() {
+	for _, name := range bootfile.Names() {
 		if !strings.HasSuffix(name, ".efi") {
 			continue
 		}
@@ -56,13 +56,15 @@ func CheckIPXEDir(dir string) error {
 }
 
 // needed lists what must be there, each with its other name.
-var needed = [][]string{{"snponly.efi", "snp.efi"}, {"undionly.kpxe"}}
+func needed() [][]string {
+	return [][]string{bootfile.Files(bootfile.SNPOnly), {bootfile.Undionly}}
+}
 
 func checkNeeded(dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return err
 	}
-	for _, names := range needed {
+	for _, names := range needed() {
 		found := false
 		for _, name := range names {
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -218,6 +219,9 @@ func (w *scriptWriter) section(e entry) {
 
 // bootable checks what becomes part of a URL.
 func bootable(n inventory.Node) error {
+	if n.SecureBoot {
+		return errors.New("secureBoot needs the signed image by UEFI HTTP boot, and this script boots what is not signed: install it by `provision`")
+	}
 	for _, part := range []struct{ name, value string }{
 		{"schematicID", n.SchematicID}, {"talosVersion", n.TalosVersion}, {"arch", n.Arch},
 	} {

@@ -165,6 +165,7 @@ func TestWhatAScriptCannotBootIsTold(t *testing.T) {
 		}, []string{"another node has its boardSerial", "another node has its boardSerial"}},
 		{"a placeholder", []inventory.Node{node("node-01", func(n *inventory.Node) { n.Serial = "To be filled by O.E.M." })}, []string{"no boardSerial, uuid or mac of its own"}},
 		{"no schematic", []inventory.Node{node("node-01", func(n *inventory.Node) { n.Serial, n.SchematicID = "SERIAL01", "" })}, []string{"schematicID is not set"}},
+		{"a signed image", []inventory.Node{node("node-01", func(n *inventory.Node) { n.Serial, n.SecureBoot = "SERIAL01", true })}, []string{"secureBoot needs the signed image"}},
 		{"a bad version", []inventory.Node{node("node-01", func(n *inventory.Node) { n.Serial, n.TalosVersion = "SERIAL01", "v1 || exit" })}, []string{"talosVersion"}},
 		{"an operator", []inventory.Node{node("node-01", func(n *inventory.Node) { n.Serial, n.KernelArgs = "SERIAL01", "a || exit" })}, []string{`"||" would end`}},
 		{"a comment", []inventory.Node{node("node-01", func(n *inventory.Node) { n.Serial, n.KernelArgs = "SERIAL01", "a #b" })}, []string{"comment"}},

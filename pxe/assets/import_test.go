@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/talos-provision/provision/pxe/assets/schematic"
+	"github.com/talos-provision/provision/inventory/schematic"
 )
 
 func put(t *testing.T, path string, content []byte) {

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/talos-provision/provision/pxe/assets/schematic"
+	"github.com/talos-provision/provision/inventory/schematic"
 )
 
 // registerTimeout bounds one registration: the factory only stores a short text.

@@ -102,7 +102,20 @@ func (e *engine) httpBoot(r Request, server netip.Addr) (boot, bool) {
 	if base == "" {
 		return boot{}, true
 	}
+	if path := e.httpPath(r); path != "" {
+		// Not counted as iPXE: a signed image asks for no boot script.
+		return boot{file: base + path, class: vendorHTTP}, true
+	}
 	return boot{file: base + pathBinaries + file, class: vendorHTTP, binary: true}, true
+}
+
+// httpPath is what this very machine loads in place of iPXE; empty for most.
+func (e *engine) httpPath(r Request) string {
+	arch := talosArchs[r.Arch()]
+	if e.options.HTTPPath == nil || arch == "" {
+		return ""
+	}
+	return e.options.HTTPPath(r.MAC().String(), arch)
 }
 
 // apply writes the boot options into a reply. Option 67 ends in a NUL inside

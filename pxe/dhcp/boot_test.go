@@ -82,6 +82,14 @@ func TestBootURLThatDoesNotFitIsRefused(t *testing.T) {
 	if _, err := New(o); err == nil || !strings.Contains(err.Error(), "shorten") {
 		t.Errorf("error %v, want one that says to shorten the base", err)
 	}
+	o.BootURL = "http://10.0.0.1:8080/" + strings.Repeat("x", 205)
+	if _, err := New(o); err != nil {
+		t.Error(err)
+	}
+	o.HTTPPath = func(string, string) string { return "" }
+	if _, err := New(o); err == nil || !strings.Contains(err.Error(), longestHTTPPath) {
+		t.Errorf("error %v, want one that names the longest path", err)
+	}
 }
 
 // P6: UEFI HTTP boot needs its class back and a URL that ends in .efi.
@@ -93,6 +101,58 @@ func TestUEFIHTTPBoot(t *testing.T) {
 		wantOption(t, offer, 60, []byte("HTTPClient"))
 		wantOption(t, offer, 67, []byte("http://10.0.0.1:8080/ipxe/"+file+"\x00"))
 		wantNoOptions(t, offer, 43, 175)
+	}
+}
+
+// I3: one machine loads an image of its own, and no other does; PXE ROMs and iPXE
+// get what they always got.
+func TestOneMachineHasAnHTTPBootPathOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *Options) {
+		o.HTTPPath = func(mac, arch string) string {
+			if mac != testMAC {
+				return ""
+			}
+			return "/uki/52-54-00-12-34-56/" + arch + ".efi"
+		}
+	})
+	http := func(arch byte) [][]byte {
+		return [][]byte{option(93, 0, arch), text(60, "HTTPClient:Arch:00016:UNDI:003000")}
+	}
+	for _, tc := range []struct {
+		mac     string
+		options [][]byte
+		want    string
+	}{
+		{testMAC, http(16), "http://10.0.0.1:8080/uki/52-54-00-12-34-56/amd64.efi"},
+		{testMAC, http(19), "http://10.0.0.1:8080/uki/52-54-00-12-34-56/arm64.efi"},
+		{testMAC, http(7), "http://10.0.0.1:8080/uki/52-54-00-12-34-56/amd64.efi"},
+		{testMAC, http(20), "http://10.0.0.1:8080/ipxe/undionly.kpxe"}, // a BIOS starts no EFI program
+		{testMAC, uefi(), "snponly.efi"},
+		{testMAC, ipxe(), scriptURL},
+		{"52:54:00:12:34:57", http(16), "http://10.0.0.1:8080/ipxe/snponly.efi"},
+	} {
+		for _, p := range []packet{{mac: tc.mac, options: with(discover, tc.options)}, {mac: tc.mac, options: with(request, tc.options, address(54, "10.0.0.1"))}} {
+			reply := r.reply(p)
+			wantOption(t, reply, 67, []byte(tc.want+"\x00"))
+			if reply.BootFileName != tc.want {
+				t.Errorf("%s: file header %q, want %q", tc.mac, reply.BootFileName, tc.want)
+			}
+		}
+	}
+}
+
+// A machine that loads its signed image again and again is in no loop of iPXE.
+func TestAnImageOfItsOwnIsNotCountedAsIPXE(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *Options) { o.HTTPPath = func(string, string) string { return "/uki/x/amd64.efi" } })
+	options := [][]byte{option(93, 0, 16), text(60, "HTTPClient")}
+	for i := range 2 * mostBinaries {
+		r.reply(packet{xid: uint32(i + 1), options: with(discover, options)})
+		d := r.ask(packet{xid: uint32(i + 1), options: with(request, options, address(54, "10.0.0.1"))})
+		if d.Problem != nil || d.Reply == nil {
+			t.Fatalf("boot %d: %+v", i, d)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package dhcp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/talos-provision/provision/pxe/bootfile"
+)
 
 // Class is the kind of DHCP client that asks.
 type Class string
@@ -60,39 +64,36 @@ func (a Arch) String() string {
 	return fmt.Sprintf("unknown (%d)", uint16(a))
 }
 
-// Names of the iPXE binaries. The TFTP and HTTP servers know the same names.
-const (
-	fileUndionly = "undionly.kpxe"
-	fileSNP      = "snponly.efi"
-	fileARM64    = "ipxe-arm64.efi"
-)
-
 // Paths below the boot URL.
 const (
 	pathBinaries = "/ipxe/"
 	pathScript   = "/autoexec.ipxe"
 )
 
-// pxeFiles is what a PXE ROM downloads by TFTP. snponly and undionly use the
-// firmware's own driver and so keep the link up (ipxe#1337). An architecture
-// that is not listed cannot boot Talos and gets no offer.
+// pxeFiles is what a PXE ROM downloads by TFTP. An architecture that is not
+// listed cannot boot Talos and gets no offer.
 var pxeFiles = map[Arch]string{
-	ArchBIOS:     fileUndionly,
-	ArchEFIx64:   fileSNP,
-	ArchEFIEBC:   fileSNP,
-	ArchEFIARM64: fileARM64,
-	ArchUBootA64: fileARM64,
+	ArchBIOS:     bootfile.Undionly,
+	ArchEFIx64:   bootfile.SNPOnly,
+	ArchEFIEBC:   bootfile.SNPOnly,
+	ArchEFIARM64: bootfile.ARM64,
+	ArchUBootA64: bootfile.ARM64,
 }
 
 // httpFiles is what UEFI HTTP boot downloads. Firmware that reports its PXE
 // architecture with class HTTPClient gets the same file.
 var httpFiles = map[Arch]string{
-	ArchHTTPx64:   fileSNP,
-	ArchEFIx64:    fileSNP,
-	ArchEFIEBC:    fileSNP,
-	ArchHTTPARM64: fileARM64,
-	ArchEFIARM64:  fileARM64,
-	ArchHTTPBIOS:  fileUndionly,
+	ArchHTTPx64:   bootfile.SNPOnly,
+	ArchEFIx64:    bootfile.SNPOnly,
+	ArchEFIEBC:    bootfile.SNPOnly,
+	ArchHTTPARM64: bootfile.ARM64,
+	ArchEFIARM64:  bootfile.ARM64,
+	ArchHTTPBIOS:  bootfile.Undionly,
+}
+
+// talosArchs names the processor of firmware that does UEFI HTTP boot.
+var talosArchs = map[Arch]string{
+	ArchHTTPx64: "amd64", ArchEFIx64: "amd64", ArchEFIEBC: "amd64", ArchHTTPARM64: "arm64", ArchEFIARM64: "arm64",
 }
 
 // raspberryOUIs begin the MACs of Raspberry Pis, which report themselves as an
@@ -101,7 +102,10 @@ var raspberryOUIs = map[[3]byte]bool{
 	{0xb8, 0x27, 0xeb}: true, {0xdc, 0xa6, 0x32}: true, {0xe4, 0x5f, 0x01}: true, {0x28, 0xcd, 0xc1}: true, {0xd8, 0x3a, 0xdd}: true,
 }
 
+// longestHTTPPath is as long as the paths that HTTPPath gives.
+const longestHTTPPath = "/uki/52-54-00-00-00-00/amd64.efi"
+
 // bootPaths lists every path that may follow the boot URL in option 67.
 func bootPaths() []string {
-	return []string{pathScript, pathBinaries + fileUndionly, pathBinaries + fileSNP, pathBinaries + fileARM64}
+	return []string{pathScript, pathBinaries + bootfile.Undionly, pathBinaries + bootfile.SNPOnly, pathBinaries + bootfile.ARM64}
 }

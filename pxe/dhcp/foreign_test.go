@@ -15,10 +15,7 @@ import (
 func TestDhcrelayBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	udhcpc(t)
-	path, err := exec.LookPath("dhcrelay")
-	if err != nil {
-		t.Skip("needs dhcrelay (package isc-dhcp-relay)")
-	}
+	path := program(t, "dhcrelay")
 	l := newLab(t)
 	between := l.client + "r"
 	l.run("ip", "netns", "add", between)
@@ -50,10 +47,7 @@ func TestDhcrelayBetweenNetworks(t *testing.T) {
 // Kea's load generator acts as a relay with many clients.
 func TestPerfdhcpOnAWire(t *testing.T) {
 	t.Parallel()
-	path, err := exec.LookPath("perfdhcp")
-	if err != nil {
-		t.Skip("needs perfdhcp (package kea-admin)")
-	}
+	path := program(t, "perfdhcp")
 	l := newLab(t)
 	l.setAddress("10.98.0.2/24")
 	l.serve(wireOptions{})

@@ -189,11 +189,7 @@ func udhcpc(t *testing.T) []string {
 	if path, err := exec.LookPath("udhcpc"); err == nil {
 		return []string{path}
 	}
-	if path, err := exec.LookPath("busybox"); err == nil {
-		return []string{path, "udhcpc"}
-	}
-	t.Skip("needs udhcpc or busybox")
-	return nil
+	return []string{program(t, "busybox"), "udhcpc"}
 }
 
 // lease runs udhcpc once in the client's namespace and returns what it told its script.
@@ -283,10 +279,7 @@ func TestInterfaceThatIsReplacedIsServedAgain(t *testing.T) {
 // its lease file.
 func TestDhclientOnAWire(t *testing.T) {
 	t.Parallel()
-	path, err := exec.LookPath("dhclient")
-	if err != nil {
-		t.Skip("needs dhclient (package isc-dhcp-client)")
-	}
+	path := program(t, "dhclient")
 	l := newLab(t)
 	l.serve(wireOptions{})
 	folder := t.TempDir()

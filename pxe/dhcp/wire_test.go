@@ -220,10 +220,7 @@ func TestSeveralInterfacesOnWires(t *testing.T) {
 // Beside a real DHCP server: dnsmasq leases, the proxy says what to boot.
 func TestProxyBesideDnsmasq(t *testing.T) {
 	t.Parallel()
-	path, err := exec.LookPath("dnsmasq")
-	if err != nil {
-		t.Skip("needs dnsmasq")
-	}
+	path := program(t, "dnsmasq")
 	l := newLab(t)
 	third := l.client + "d"
 	l.run("ip", "netns", "add", third)

@@ -2,6 +2,8 @@ package schematic
 
 import (
 	"bytes"
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -39,16 +41,70 @@ func TestTheIDIsTheFactorysOwn(t *testing.T) {
 			t.Errorf("%s: id %s, error %v, want %s", v.name, id, err, v.id)
 		}
 		// As a map inside another document, where keys come in any order.
-		var value map[string]any
-		if err := yaml.Unmarshal([]byte(v.text), &value); err != nil {
-			t.Fatal(err)
-		}
-		if s, err = From(value); err != nil {
+		if s, err = From(inside(t, v.text)); err != nil {
 			t.Errorf("%s as a map: %v", v.name, err)
 		}
 		if id, err := s.Check(v.id); err != nil || id != v.id {
 			t.Errorf("%s as a map: id %s, error %v", v.name, id, err)
 		}
+	}
+}
+
+// inside is the text as the value of a key in another document.
+func inside(t *testing.T, text string) *yaml.Node {
+	t.Helper()
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte("schematic:\n    "+strings.ReplaceAll(text, "\n", "\n    ")), &document); err != nil {
+		t.Fatal(err)
+	}
+	return document.Content[0].Content[1]
+}
+
+// What a factory reads as text stays as it was written.
+func TestASchematicInsideADocumentKeepsItsText(t *testing.T) {
+	t.Parallel()
+	text := "customization:\n  extraKernelArgs: [1e3, 2026-01-01, 0x10, 'yes', true]\n  meta:\n  - {key: 0x0a, value: 007}\n"
+	want, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte("args: &a [1e3, 2026-01-01, 0x10, 'yes', true] # said once\nschematic: {customization: {extraKernelArgs: *a, meta: [{value: 007, key: 0x0a}]}}\n"), &document); err != nil {
+		t.Fatal(err)
+	}
+	got, err := From(document.Content[0].Content[3])
+	if err != nil || !reflect.DeepEqual(want, got) {
+		t.Errorf("got %+v, error %v, want %+v", got, err, want)
+	}
+}
+
+// The JSON form has the names of the YAML form.
+func TestTheJSONFormIsASchematicToo(t *testing.T) {
+	t.Parallel()
+	for _, v := range vectors {
+		s, err := Parse([]byte(v.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v in %s", v.name, err, text)
+		}
+		if id, err := again.ID(); id != v.id || err != nil {
+			t.Errorf("%s: id %s, error %v, JSON %s", v.name, id, err, text)
+		}
+	}
+	s := Schematic{Customization: Customization{EmbeddedMachineConfiguration: "token: abc"}}
+	if text, err := json.Marshal(s); err != nil || strings.Contains(string(text), "abc") || !strings.Contains(string(text), hidden) {
+		t.Errorf("a machine config in it: %s, %v", text, err)
+	}
+	s = Schematic{Overlay: Overlay{Name: "n", Image: "i", Options: map[string]any{"a": map[any]any{1: []any{map[any]any{true: 1}}}}}}
+	if text, err := json.Marshal(s); err != nil || !strings.Contains(string(text), `"options":{"a":{"1":[{"true":1}]}}`) {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 
@@ -79,8 +135,11 @@ func TestWhatWouldGiveTheIDOfAnotherImageIsRefused(t *testing.T) {
 			t.Errorf("%s: error is %v, want one with %q", name, err, tc.want)
 		}
 	}
-	if _, err := From(map[string]any{"customization": func() {}}); err == nil {
-		t.Error("a function is a schematic")
+	if _, err := From(inside(t, "{customization: {meta: []}, a: b}")); err == nil || !strings.Contains(err.Error(), "field a not found") {
+		t.Errorf("an unknown key: %v", err)
+	}
+	if _, err := From(inside(t, "&a {customization: *a}")); err == nil || !strings.Contains(err.Error(), "aliases") {
+		t.Errorf("an alias to itself: %v", err)
 	}
 	if _, err := (Schematic{}).Check(strings.Repeat("0", 64)); err == nil || !strings.Contains(err.Error(), plain) {
 		t.Errorf("a wrong id: %v", err)

@@ -102,14 +102,40 @@ func Parse(text []byte) (Schematic, error) {
 	return s, nil
 }
 
-// From reads a schematic that stands inside another document, already decoded
-// into maps, lists and scalars.
-func From(value any) (Schematic, error) {
-	text, err := marshal(value)
+// From reads a schematic that stands inside another YAML document, at node. Its
+// scalars keep the text that was written, as when the factory reads them: 1e3
+// and 2026-01-01 are kernel arguments like any other.
+func From(node *yaml.Node) (Schematic, error) {
+	budget := maxNodes
+	text, err := marshal(expand(node, &budget))
 	if err != nil {
 		return Schematic{}, fmt.Errorf("read the schematic: %w", err)
 	}
+	if budget <= 0 {
+		return Schematic{}, errors.New("read the schematic: its aliases repeat its values too often; write them out")
+	}
 	return Parse(text)
+}
+
+// maxNodes bounds what aliases can grow to.
+const maxNodes = 10_000
+
+// expand copies a node with every alias replaced by what it stands for: an
+// anchor may lie outside of the schematic.
+func expand(node *yaml.Node, budget *int) *yaml.Node {
+	if node.Kind == yaml.AliasNode && node.Alias != nil {
+		node = node.Alias
+	}
+	plain := *node
+	plain.Anchor, plain.Content = "", nil
+	plain.HeadComment, plain.LineComment, plain.FootComment = "", "", ""
+	for _, child := range node.Content {
+		if *budget--; *budget <= 0 {
+			break
+		}
+		plain.Content = append(plain.Content, expand(child, budget))
+	}
+	return &plain
 }
 
 // Text is the canonical form, which is also what the factory is sent.
