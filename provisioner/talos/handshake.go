@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
 // peer is what a TLS handshake shows of a server.
@@ -23,15 +25,34 @@ type peer struct {
 	fingerprint            string
 }
 
-// handshake shakes hands with the server as Talos does (TLS 1.3, ALPN h2) and
-// hangs up. Whether the server asks for a client certificate and what it is
-// called tells maintenance mode from a configured node in every version; the
-// errors of a gRPC client do not, they race.
-func handshake(ctx context.Context, address string) (peer, error) {
-	var dialer net.Dialer
+// maintenance says whether the server is Talos waiting for its config. Whether
+// it asks for a client certificate and what it is called tells that in every
+// version; the errors of a gRPC client do not, they race.
+func (p peer) maintenance() bool {
+	return !p.wantsClientCertificate && p.commonName == constants.MaintenanceServiceCommonName
+}
+
+// connect opens a TCP connection, within patience when that is not 0. The kernel notices within seconds when the
+// machine behind it has gone; pings of gRPC, which talosctl uses for that, may
+// be taken as abuse by a server.
+func connect(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: patience, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3,
+	}}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return peer{}, dialError(address, err)
+		return nil, dialError(address, err)
+	}
+	return conn, nil
+}
+
+// handshake shakes hands with the server as Talos does (TLS 1.3, ALPN h2),
+// without a certificate of ours, and waits for the connection no longer than
+// patience. The caller closes the connection.
+func handshake(ctx context.Context, address string, patience time.Duration) (*tls.Conn, peer, error) {
+	conn, err := connect(ctx, address, patience)
+	if err != nil {
+		return nil, peer{}, err
 	}
 	seen := peer{remote: conn.RemoteAddr().String()}
 	client := tls.Client(conn, &tls.Config{
@@ -44,14 +65,14 @@ func handshake(ctx context.Context, address string) (peer, error) {
 			return &tls.Certificate{}, nil
 		},
 	})
-	defer func() { _ = conn.Close() }()
 	if err := client.HandshakeContext(ctx); err != nil {
-		return peer{}, handshakeError(address, err)
+		_ = conn.Close()
+		return nil, peer{}, handshakeError(address, err)
 	}
 	leaf := client.ConnectionState().PeerCertificates[0]
 	seen.commonName = leaf.Subject.CommonName
 	seen.fingerprint = x509.SPKIFingerprint(leaf).String()
-	return seen, nil
+	return client, seen, nil
 }
 
 // dialError says what a failed connection means for a machine being provisioned.
@@ -63,7 +84,7 @@ func dialError(address string, err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%s: port %s refused: the node is still booting or installing: %w", host, port, err)
+		return fmt.Errorf("%s: port %s refused: the node is still booting or installing, or it was told to halt because Talos is on its disk (talos.halt_if_installed): %w", host, port, err)
 	case errors.As(err, &dns):
 		return fmt.Errorf("looking up %s: the name does not resolve, use the node's IP address: %w", host, err)
 	case errors.Is(err, context.Canceled):

@@ -1,6 +1,15 @@
-// Package talos looks at a machine through the Talos API on port 50000: is
-// anything there, is it in maintenance mode or does it run its config already,
-// which version is it, and which machine is it.
+// Package talos speaks with machines through the Talos API on port 50000, of
+// Talos 1.9 to 1.14.
+//
+// A Prober needs no certificate. It tells what is at an address: nothing, a
+// machine in maintenance mode, or a configured node; in maintenance mode also
+// which version and which machine it is and what disks it has, and it applies a
+// machine config. An Admin has the client certificate of a cluster's
+// talosconfig. It tells how a configured node and its etcd are, bootstraps etcd,
+// fetches the kubeconfig and has the cluster checked.
+//
+// Neither logs, and no value of a machine config or key of a talosconfig is in
+// what they return (I9).
 package talos
 
 import (
@@ -36,6 +45,8 @@ func (s State) String() string {
 
 // Observation is what one probe saw.
 type Observation struct {
+	// Host is the address that was probed.
+	Host  string
 	State State
 	// Version is the Talos version, e.g. "v1.13.9"; empty when it cannot be told, which is
 	// always so in Talos 1.9 and in a configured node.

@@ -69,7 +69,7 @@ func TestProbeReadsANodeInMaintenanceOfEachVersion(t *testing.T) {
 			node := startNode(t, talosnode.Start, config(tt.version))
 			got := talos.Prober{Port: portOf(node.Addr())}.Probe(t.Context(), "127.0.0.1")
 			want := talos.Observation{
-				State: talos.Maintenance, Version: tt.wantVersion, Stage: "maintenance", Ready: true,
+				Host: "127.0.0.1", State: talos.Maintenance, Version: tt.wantVersion, Stage: "maintenance", Ready: true,
 				Facts: identity.Facts{Serial: "S-1", UUID: uuid, MACs: []string{
 					"52:54:00:00:00:01", "52:54:00:00:00:02", // I5: of physical links only
 				}},
@@ -261,10 +261,12 @@ func otherTLS(version uint16) func(*testing.T) int {
 	}
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t *testing.T) net.Listener { return listenAt(t, "127.0.0.1:0") }
+
+func listenAt(t *testing.T, address string) net.Listener {
 	t.Helper()
 	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := config.Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
