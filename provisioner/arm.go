@@ -22,7 +22,7 @@ func arm(ctx context.Context, n *node) (transition, error) {
 	if err := n.ready(ctx); err != nil {
 		return transition{}, err
 	}
-	override, err := n.client.Arm(ctx, n.bootRequest())
+	override, err := n.armBoot(ctx)
 	if err != nil {
 		return transition{}, err
 	}
@@ -90,13 +90,14 @@ func powerOff(ctx context.Context, n *node) (transition, error) {
 // rearm sets the override again while the power is off. If that fails, a
 // machine that was on is put back on: it then boots as it always did.
 func rearm(ctx context.Context, n *node) (transition, error) {
-	if _, err := n.client.Arm(ctx, n.bootRequest()); err != nil {
+	if _, err := n.armBoot(ctx); err != nil {
 		if n.wasOn {
 			err = errors.Join(err, n.client.PowerOn(ctx))
 		}
 		return transition{}, err
 	}
 	n.forget()
+	n.renewToken()
 	n.remember(func(r *store.Node) {
 		r.Attempts++
 		r.LastPowerOn = time.Now()

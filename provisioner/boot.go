@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/talos-provision/provision/bmc"
@@ -20,8 +21,10 @@ const (
 	stageDHCP      bootStage = "dhcp"
 	stageBinary    bootStage = "ipxe"
 	stageScript    bootStage = "script"
+	stageUKI       bootStage = "uki"
 	stageKernel    bootStage = "kernel"
 	stageInitramfs bootStage = "initramfs"
+	stageImage     bootStage = "image"
 )
 
 // stages ranks the boot stages, says what reaching one means, and what it means to get no further.
@@ -34,8 +37,10 @@ var stages = map[bootStage]struct {
 	stageDHCP:      {1, "its firmware got an address", CauseNoScript},
 	stageBinary:    {2, "iPXE was loaded", CauseNoScript},
 	stageScript:    {3, "its install script was served", CauseImageNotFinished},
+	stageUKI:       {3, "its firmware asked for the signed image", CauseImageNotFinished},
 	stageKernel:    {4, "the kernel was downloaded", CauseImageNotFinished},
 	stageInitramfs: {5, "kernel and initramfs were downloaded", CauseKernelNeverCameUp},
+	stageImage:     {5, "its image was downloaded", CauseMedium},
 }
 
 // sighted is what the node's own requests told since it was last powered on.
@@ -43,6 +48,15 @@ type sighted struct {
 	stage   bootStage
 	source  netip.Addr // where its latest request came from
 	refused string     // why a machine that is, or may be, this node got no install script
+	fetched bool       // it fetched its machine config by URL
+	// handedOut: its machine config was given to it by URL; all of it may have reached it.
+	handedOut bool
+	again     bool // it asked for a script after its install
+	landing   bool // and that was not told yet
+
+	progress *store.Progress // of a download, not yet an event
+	told     telling
+	problem  string // that DHCP reported, not yet an event
 }
 
 // see notes a request of the node. Called by the boot services.
@@ -55,6 +69,11 @@ func (n *node) see(stage bootStage, source netip.Addr) {
 		n.seen.source = source
 	}
 	n.mu.Unlock()
+	n.wake()
+}
+
+// wake lets the node's goroutine look at what was seen.
+func (n *node) wake() {
 	select {
 	case n.notify <- struct{}{}:
 	default:
@@ -75,6 +94,30 @@ func (n *node) forget() {
 	n.seen = sighted{}
 }
 
+// landed notes that an installed node, or one that installs itself, asked for a
+// boot script: its firmware went to the network, not to its disk.
+func (n *node) landed(state State, source netip.Addr) {
+	if state != Configured && state != Installed {
+		return
+	}
+	n.mu.Lock()
+	n.seen.again, n.seen.landing = true, true
+	if source.IsValid() {
+		n.seen.source = source
+	}
+	n.mu.Unlock()
+	n.wake()
+}
+
+// landedAgain says, once for each time, that the node asked for a boot script after its install.
+func (n *node) landedAgain() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	landing := n.seen.landing
+	n.seen.landing = false
+	return landing
+}
+
 func (n *node) sighted() sighted {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,6 +134,16 @@ func awaitMaintenance(ctx context.Context, n *node) (transition, error) {
 	defer poll.Stop()
 	for {
 		if next, moved := n.followBoot(); moved {
+			return next, nil
+		}
+		if n.sighted().fetched {
+			n.lastMiss = "" // of the machine before it had its config
+			return transition{state: Configured, message: "fetched its machine config and installs itself"}, nil
+		}
+		if next, further := n.followProgress(); further {
+			return next, nil
+		}
+		if next, wrong := n.followProblem(); wrong {
 			return next, nil
 		}
 		select {
@@ -129,7 +182,30 @@ func (n *node) host() string {
 	if source := n.sighted().source; source.IsValid() {
 		return source.String()
 	}
-	return ""
+	return n.snapshot().Address
+}
+
+// hosts are where the Talos API of an installed node may be: at its static
+// address alone if it has one; else where its latest lease is, or where it was
+// confirmed: Talos names itself to a DHCP server otherwise than iPXE does, and
+// may get another address (siderolabs/talos#11661, #10909).
+func (n *node) hosts() []string {
+	if n.IP != "" {
+		return []string{n.IP}
+	}
+	var hosts []string
+	if source := n.sighted().source; source.IsValid() {
+		hosts = append(hosts, source.String())
+	}
+	if known := n.snapshot().Address; known != "" && !slices.Contains(hosts, known) {
+		hosts = append(hosts, known)
+	}
+	return hosts
+}
+
+// rememberAddress notes where the node answered and in which version.
+func (n *node) rememberAddress(host, version string) {
+	n.remember(func(r *store.Node) { r.Address, r.TalosVersion = host, version })
 }
 
 // probe looks at the node's Talos API once. The zero transition means: not yet.
@@ -148,9 +224,13 @@ func (n *node) probe(ctx context.Context) (transition, error) {
 			return transition{}, nil
 		}
 		n.eject(ctx)
-		n.remember(func(r *store.Node) { r.Address, r.TalosVersion = host, o.Version })
+		n.rememberAddress(host, o.Version)
+		n.remember(func(r *store.Node) { r.SeenInMaintenance = true })
 		return transition{state: Maintenance, message: confirmation(host, o)}, nil
 	case talos.Configured:
+		if n.fetchedBefore(ctx, host) {
+			return n.mayHaveFetched(), nil
+		}
 		if stages[n.sighted().stage].rank >= stages[stageInitramfs].rank {
 			return transition{}, failed(CauseConfigured, "it booted from the network and came up configured: its disk holds an installation")
 		}
@@ -170,6 +250,9 @@ func confirmation(host string, o talos.Observation) string {
 // bootFailed decides what follows when the node's time is up: another attempt
 // while the budget lasts (I7), else failure with what was seen last.
 func (n *node) bootFailed() (transition, error) {
+	if n.sighted().handedOut {
+		return n.mayHaveFetched(), nil
+	}
 	cause, reason := n.stuck()
 	attempts, budget := n.snapshot().Attempts, n.c.opts.Budgets.Attempts
 	if attempts < budget {
@@ -190,6 +273,8 @@ func (n *node) stuck() (Cause, string) {
 		return CauseIdentity, "a machine that asked for its install script was sent to its own disk: " + seen.refused
 	case bootKind(n.Node) == bmc.BootMedia:
 		return CauseMedium, "its Talos API never answered after it was started from the virtual medium"
+	case n.SecureBoot && signedStuck[stage] != "":
+		return signedStuck[stage], "the last thing seen was that " + stages[stage].message
 	case stage == stageNone:
 		return stages[stage].stuck, "no request of it reached the boot services"
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/talos-provision/provision/bmc"
 	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/inventory/identity"
+	"github.com/talos-provision/provision/provisioner/machineconfig"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
 )
@@ -25,6 +27,7 @@ type BMC interface {
 	Identify(ctx context.Context) (bmc.Identity, error)
 	Arm(ctx context.Context, r bmc.BootRequest) (bmc.BootOverride, error)
 	Disarm(ctx context.Context) error
+	BootOverride(ctx context.Context) (bmc.BootOverride, error)
 	PowerOff(ctx context.Context) error
 	PowerOn(ctx context.Context) error
 	Close(ctx context.Context) error
@@ -36,6 +39,24 @@ type Dialer func(ctx context.Context, n inventory.Node) (BMC, error)
 // Prober looks at the Talos API of a host. talos.Prober has it.
 type Prober interface {
 	Probe(ctx context.Context, host string) talos.Observation
+	Disks(ctx context.Context, host string) ([]talos.Disk, error)
+	// Apply sends a machine config, or only has it checked, after confirm has accepted
+	// the machine at the other end of the same connection (I5).
+	Apply(ctx context.Context, host string, config []byte, dryRun bool, confirm func(talos.Observation) error) (talos.Applied, error)
+}
+
+// Admin looks after nodes that have a config, with the client certificate of
+// their cluster. talos.Admin has it.
+type Admin interface {
+	Inspect(ctx context.Context, host string) talos.Running
+	EtcdMembers(ctx context.Context, host string) ([]talos.Member, error)
+	Bootstrap(ctx context.Context, host string) error
+}
+
+// Configs gives a node's machine config; false when it has none.
+// machineconfig.Source has it.
+type Configs interface {
+	Render(n inventory.Node) (machineconfig.Config, bool, error)
 }
 
 // Budgets bound what a run does to one node (I7).
@@ -46,6 +67,10 @@ type Budgets struct {
 	MinRebootInterval time.Duration
 	// BootTimeout is how long a node may take from power-on to maintenance; 0 takes 15 minutes.
 	BootTimeout time.Duration
+	// InstallTimeout is how long a node may take from its machine config to an answer from its disk; 0 takes 30 minutes.
+	InstallTimeout time.Duration
+	// ReadyTimeout is how long an installed node may take to be Ready; 0 takes 15 minutes.
+	ReadyTimeout time.Duration
 }
 
 // Options are what a Controller works with. Inventory, Dial and Prober are
@@ -62,6 +87,17 @@ type Options struct {
 	BootURL string
 	Dial    Dialer
 	Prober  Prober
+	// Until is how far the run takes every node; "" takes those with a machine config to
+	// ready, the others to maintenance.
+	Until Goal
+	// Delivery is how machine configs reach their nodes; "" is by the API.
+	Delivery Delivery
+	// Configs gives machine configs; nil says that no node has one.
+	Configs Configs
+	// Access gives what reaches the configured nodes of a node's cluster; a nil Admin without
+	// an error says that the inventory names no talosconfig. Whatever changes a machine asks
+	// confirm first, over the same connection, whether the machine is the node (I5).
+	Access  func(n inventory.Node, confirm func(identity.Facts) error) (Admin, error)
 	Store   *store.Store
 	Power   Power
 	Budgets Budgets
@@ -89,6 +125,11 @@ type Controller struct {
 	// sources are the addresses that nodes of the run were last seen at.
 	sources map[netip.Addr]*node
 
+	// configs are the machine configs as they were made once, by cluster/name.
+	configs map[string]rendered
+	// etcdWaits is since when etcd of a control plane has been seen to wait, by cluster/name.
+	etcdWaits map[string]time.Time
+
 	eventMu sync.Mutex
 }
 
@@ -104,6 +145,8 @@ func New(opts Options) (*Controller, error) {
 	opts.Budgets.Attempts = orDefault(opts.Budgets.Attempts, 3)
 	opts.Budgets.MinRebootInterval = orDefault(opts.Budgets.MinRebootInterval, 5*time.Minute)
 	opts.Budgets.BootTimeout = orDefault(opts.Budgets.BootTimeout, 15*time.Minute)
+	opts.Budgets.InstallTimeout = orDefault(opts.Budgets.InstallTimeout, 30*time.Minute)
+	opts.Budgets.ReadyTimeout = orDefault(opts.Budgets.ReadyTimeout, 15*time.Minute)
 	localBoots := map[string]string{}
 	for _, n := range opts.Inventory {
 		if n.LocalBoot != "" {
@@ -117,6 +160,8 @@ func New(opts Options) (*Controller, error) {
 		window:     NewPowerWindow(opts.Power),
 		nodes:      map[string]*node{},
 		sources:    map[netip.Addr]*node{},
+		configs:    map[string]rendered{},
+		etcdWaits:  map[string]time.Time{},
 	}, nil
 }
 
@@ -128,8 +173,8 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// Run carries out a plan made by Plan: every node of it ends in Maintenance,
-// Failed or Held, or ctx ends first and the run can be carried on by another
+// Run carries out a plan made by Plan: every node of it ends in the state of its
+// goal, Failed or Held, or ctx ends first and the run can be carried on by another
 // Run over the same store (I8). The boot services must be listening.
 func (c *Controller) Run(ctx context.Context, plan Plan) (Summary, error) {
 	if c.opts.Store == nil {

@@ -50,7 +50,10 @@ func (n *node) direct(r httpboot.Request) httpboot.Answer {
 	id, record := n.ID(), n.snapshot()
 	switch {
 	case n.armed():
-	case State(record.State).Terminal():
+	case State(record.State).settled():
+		if !r.Head {
+			n.landed(State(record.State), r.Source)
+		}
 		return local(id, "it is "+record.State)
 	default:
 		return httpboot.Answer{Kind: httpboot.Wait, Node: id, Reason: "it is being prepared: " + record.State}
@@ -64,11 +67,11 @@ func (n *node) direct(r httpboot.Request) httpboot.Answer {
 	}
 	if !r.Head { // a HEAD asks what there is, and is no boot
 		n.c.remember(r.Source, n)
-		n.see(stageScript, r.Source)
+		n.see(stageOf(r), r.Source)
 	}
 	return httpboot.Answer{
-		Kind: httpboot.Install, Node: id, Schematic: n.SchematicID, Version: n.TalosVersion, Args: n.args,
-		Reason: "it is armed: " + record.State,
+		Kind: httpboot.Install, Node: id, Schematic: n.SchematicID, Version: n.TalosVersion, Args: n.args, SecureBoot: n.SecureBoot,
+		ConfigToken: n.currentToken(), Reason: "it is armed: " + record.State,
 	}
 }
 

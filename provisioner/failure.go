@@ -27,6 +27,19 @@ const (
 	CauseKernelNeverCameUp Cause = "kernel never came up"
 	CauseWrongMachine      Cause = "wrong machine"
 	CauseMedium            Cause = "medium never came up"
+	CauseSignedUnasked     Cause = "signed image never asked for"
+	CauseSignedNeverCameUp Cause = "signed image never came up"
+	CauseMachineConfig     Cause = "machine config"
+	CauseInstallDisk       Cause = "install disk"
+	CauseTalos             Cause = "Talos API"
+	CauseOverrideKept      Cause = "override kept"
+	CauseMaintenanceAgain  Cause = "maintenance again"
+	CauseNetworkAgain      Cause = "booted from the network again"
+	CauseWrongPKI          Cause = "wrong certificates"
+	CauseNotInstalled      Cause = "install never finished"
+	CauseInstalledDiffers  Cause = "installed differently"
+	CauseBootstrap         Cause = "bootstrap"
+	CauseNotReady          Cause = "never ready"
 	CauseBudget            Cause = "budget"
 	CauseInternal          Cause = "internal"
 )
@@ -48,6 +61,19 @@ var hints = map[Cause]string{
 	CauseKernelNeverCameUp: "look at the server's console; check ip, vlan, interface and gateway of the node: the kernel was loaded and its Talos API never answered",
 	CauseWrongMachine:      "another machine uses the node's address: correct ip in the inventory or take that machine off the network",
 	CauseMedium:            "look at the server's console; a medium carries no arguments of ours: the address must come from the schematic's extraKernelArgs or from DHCP",
+	CauseSignedUnasked:     "the firmware got an address and never asked for its signed image: switch UEFI HTTP boot on in its BIOS set-up, and PXE off; with Secure Boot on it refuses iPXE",
+	CauseSignedNeverCameUp: "look at the server's console: a security violation there means that the keys of the image are not enrolled; the address must come from DHCP, or from the schematic",
+	CauseMachineConfig:     "correct the machine config or its patches; `talosctl validate --mode metal --config FILE` tells more",
+	CauseInstallDisk:       "correct machine.install.disk or machine.install.diskSelector, by the list above",
+	CauseTalos:             "look at the server's console, and at the network between here and the node; then run again",
+	CauseOverrideKept:      "clear it by `provision bmc boot clear`; if the BMC shows it again, look at the boot options in its own pages and at its firmware version",
+	CauseMaintenanceAgain:  "look at the server's console: the install image may be out of the node's reach, or the disk may refuse writes",
+	CauseNetworkAgain:      "put the disk first in the BIOS boot order, or give the node a localBoot that its firmware understands",
+	CauseWrongPKI:          "the talosconfig must be of the same secrets as the machine config; a Talos of another cluster on the disk asks for --reinstall",
+	CauseNotInstalled:      "look at the server's console: mostly the node cannot pull its install image (machine.install.image, DNS, gateway, registry), or its firmware does not boot the disk",
+	CauseInstalledDiffers:  "make machine.install.image agree with talosVersion and schematicID of the inventory, then name the node with --reinstall",
+	CauseBootstrap:         "every control plane of the inventory must answer before etcd may be bootstrapped; run again when it does",
+	CauseNotReady:          "`talosctl health` and the kubelet's log of the node tell more; run again to go on waiting: nothing is installed anew",
 	CauseBudget:            "find out why it keeps failing before raising budgets.attempts",
 	CauseInternal:          "this is a bug: please report it with the log",
 }

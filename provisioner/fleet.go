@@ -69,6 +69,12 @@ func (f *Fleet) Match(observed identity.Facts) identity.Verdict {
 	return index.Match(observed)
 }
 
+// isNode says whether a machine with these facts is that node and no other.
+func (f *Fleet) isNode(n inventory.Node, observed identity.Facts) bool {
+	verdict := f.Match(observed)
+	return verdict.Outcome == identity.Match && verdict.Name == n.ID()
+}
+
 // Verify checks that the machine behind a node's BMC is that node and nobody
 // else (I1): it must match exactly this node over the whole fleet, and must
 // not contradict what the inventory itself says of the node.

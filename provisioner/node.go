@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/provisioner/machineconfig"
 	"github.com/talos-provision/provision/provisioner/store"
 )
 
@@ -17,10 +18,17 @@ type node struct {
 	c *Controller
 	// args is the kernel command line of its install script.
 	args string
+	// goal is where the run ends for the node; config and admin are what lies beyond maintenance needs.
+	goal   Goal
+	config machineconfig.Config
+	admin  Admin
+	// resumed: an earlier controller worked on it in this run.
+	resumed bool
 
 	mu     sync.Mutex
 	record store.Node
 	seen   sighted
+	token  string // which its config may be fetched with at the next boot; "" when it is not fetched
 	// notify has room for one: seen has changed.
 	notify chan struct{}
 
@@ -28,17 +36,25 @@ type node struct {
 	client   BMC    // the open session, if any
 	wasOn    bool   // the machine was on when the session was opened
 	lastMiss string // why the latest probe did not confirm the node
+	applies  int    // how often its config was sent
+	// bootstrapped says that etcd of its cluster runs, or was told to; bootstrapWaits why it was not yet.
+	bootstrapped   bool
+	bootstrapWaits string
 }
 
 // newNode takes the plan's decision for a node over into the run. Nothing is
 // stored yet.
 func (c *Controller) newNode(run store.Run, p PlanNode) (*node, error) {
-	n := &node{Node: p.node, c: c, args: p.KernelArgs, notify: make(chan struct{}, 1)}
+	n := &node{
+		Node: p.node, c: c, args: p.KernelArgs, goal: p.Until, config: p.config, notify: make(chan struct{}, 1),
+		admin: c.adminOf(p.node),
+	}
+	n.renewToken()
 	if c.opts.Reinstall[p.node.ID()] {
 		n.args += " talos.experimental.wipe=system"
 	}
 	if p.Action == ActionResume {
-		n.record = p.record
+		n.record, n.resumed = p.record, true
 		n.seen.stage = bootStage(p.record.Step)
 		return n, nil
 	}
@@ -63,10 +79,11 @@ func (c *Controller) newNode(run store.Run, p PlanNode) (*node, error) {
 // begin writes down what the plan decided, before anything is done to any node.
 func (n *node) begin(p PlanNode) error {
 	switch p.Action {
-	case ActionDone:
+	case ActionDone, ActionConfigure, ActionFollow:
 		return n.update(func(r *store.Node) {
-			r.State, r.Message = string(Maintenance), p.Reason
+			r.State, r.Message = string(p.found), p.Reason
 			r.Address, r.TalosVersion = n.IP, n.TalosVersion
+			r.SeenInMaintenance = p.found == Maintenance
 		})
 	case ActionHold, ActionFail:
 		return n.giveUp(p.failure)
@@ -80,9 +97,10 @@ func (n *node) begin(p PlanNode) error {
 // transition is what a handler asks for: the next state, how far inside it,
 // and what to tell.
 type transition struct {
-	state   State
-	step    step
-	message string
+	state    State
+	step     step
+	message  string
+	progress *store.Progress // of a download, if that is what is told
 }
 
 // handler does what a state asks for. An error gives the node up. When ctx
@@ -98,6 +116,9 @@ func handlers() map[State]handler {
 		Armed:       powerCycle,
 		PowerCycled: awaitMaintenance,
 		Booting:     awaitMaintenance,
+		Maintenance: configure,
+		Configured:  awaitInstall,
+		Installed:   awaitReady,
 	}
 }
 
@@ -107,7 +128,7 @@ func handlers() map[State]handler {
 func (n *node) live(ctx context.Context) error {
 	defer n.hangUp(ctx)
 	handle := handlers()
-	for !n.state().Terminal() {
+	for !n.ended() {
 		next, err := handle[n.state()](ctx, n)
 		switch {
 		case err == nil:
@@ -123,6 +144,12 @@ func (n *node) live(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ended says whether the run has nothing more to do for the node.
+func (n *node) ended() bool {
+	state := n.state()
+	return state.GivenUp() || n.goal.reached(state)
 }
 
 func (n *node) state() State {
@@ -141,14 +168,17 @@ func (n *node) snapshot() store.Node {
 // enter moves the node on.
 func (n *node) enter(t transition) error {
 	return n.update(func(r *store.Node) {
-		r.State, r.Step, r.Message = string(t.state), string(t.step), t.message
+		r.State, r.Step, r.Message, r.Progress = string(t.state), string(t.step), t.message, t.progress
 	})
 }
 
 // giveUp ends the node's run with the reason and what to do about it.
 func (n *node) giveUp(f *Failure) error {
 	return n.update(func(r *store.Node) {
-		r.State, r.Step = string(Failed), ""
+		r.State = string(Failed)
+		if step(r.Step) != stepBootstrapping { // the others must know that etcd may run there
+			r.Step = ""
+		}
 		if f.Hold {
 			r.State = string(Held)
 		}
@@ -161,7 +191,7 @@ func (n *node) giveUp(f *Failure) error {
 func (n *node) update(change func(*store.Node)) error {
 	before := n.snapshot()
 	record := before
-	record.Error, record.Hint = "", ""
+	record.Error, record.Hint, record.Progress = "", "", nil
 	change(&record)
 	now := time.Now()
 	if record.State != before.State {
@@ -170,6 +200,7 @@ func (n *node) update(change func(*store.Node)) error {
 	event := store.Event{
 		Time: now.UTC(), Run: record.Run, Cluster: record.Cluster, Node: record.Name,
 		State: record.State, Previous: before.State, Message: record.Message, Error: record.Error, Hint: record.Hint,
+		Progress: record.Progress,
 	}
 	if err := n.c.opts.Store.Record(record, event); err != nil {
 		return err

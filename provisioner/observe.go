@@ -1,13 +1,10 @@
 package provisioner
 
 import (
-	"net/http"
 	"net/netip"
-	"strings"
 
 	"github.com/talos-provision/provision/inventory/identity"
 	"github.com/talos-provision/provision/pxe/dhcp"
-	"github.com/talos-provision/provision/pxe/httpboot"
 	"github.com/talos-provision/provision/pxe/tftp"
 )
 
@@ -19,7 +16,8 @@ func (c *Controller) ObserveLease(l dhcp.Lease) {
 		stage = stageBinary
 	case dhcp.ClassPXE, dhcp.ClassHTTP:
 	default:
-		return // an installed system renews its lease: that is no boot
+		c.observeSystem(l) // an installed system renews its lease: that is no boot
+		return
 	}
 	verdict := c.fleet.Match(identity.Facts{MACs: []string{l.MAC}})
 	if verdict.Outcome != identity.Match {
@@ -28,6 +26,19 @@ func (c *Controller) ObserveLease(l dhcp.Lease) {
 	if n := c.lookup(verdict.Name); n != nil && n.armed() {
 		c.remember(l.IP, n)
 		n.see(stage, l.IP)
+	}
+}
+
+// observeSystem takes note of the address that the system on a node has: its
+// Talos API is looked for there.
+func (c *Controller) observeSystem(l dhcp.Lease) {
+	verdict := c.fleet.Match(identity.Facts{MACs: []string{l.MAC}})
+	if verdict.Outcome != identity.Match {
+		return
+	}
+	if n := c.lookup(verdict.Name); n != nil && n.state().rank() >= Booting.rank() {
+		c.remember(l.IP, n)
+		n.see(stageNone, l.IP)
 	}
 }
 
@@ -41,30 +52,6 @@ func (c *Controller) KnowsMAC(mac string) bool {
 func (c *Controller) ObserveTFTP(t tftp.Transfer) {
 	if t.Outcome == tftp.Done {
 		c.observe(t.Client.Addr(), stageBinary)
-	}
-}
-
-// imageStages tells the boot stage of a completed download by the file's name.
-var imageStages = []struct {
-	prefix string
-	stage  bootStage
-}{
-	{"kernel-", stageKernel},
-	{"initramfs-", stageInitramfs},
-	{"", stageBinary},
-}
-
-// ObserveHTTP takes note of a file that a node downloaded whole.
-func (c *Controller) ObserveHTTP(t httpboot.Transfer) {
-	if t.Err != nil || t.Method != http.MethodGet || t.Bytes != t.Size {
-		return
-	}
-	file := t.Name[strings.LastIndexByte(t.Name, '/')+1:]
-	for _, s := range imageStages {
-		if strings.HasPrefix(file, s.prefix) {
-			c.observe(t.Source, s.stage)
-			return
-		}
 	}
 }
 

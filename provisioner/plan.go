@@ -10,6 +10,7 @@ import (
 	"github.com/talos-provision/provision/bmc"
 	"github.com/talos-provision/provision/inventory"
 	"github.com/talos-provision/provision/inventory/identity"
+	"github.com/talos-provision/provision/provisioner/machineconfig"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
 	"github.com/talos-provision/provision/pxe/httpboot"
@@ -20,12 +21,14 @@ type Action string
 
 // The actions.
 const (
-	ActionInstall Action = "install" // arm, power cycle, boot, confirm
-	ActionResume  Action = "resume"  // go on where an interrupted run stopped, without another power cycle where one was done
-	ActionDone    Action = "done"    // already in maintenance and confirmed: nothing to do
-	ActionSkip    Action = "skip"    // not part of the run
-	ActionHold    Action = "hold"    // refused for safety (I1, I2)
-	ActionFail    Action = "fail"    // cannot be done as things are
+	ActionInstall   Action = "install"   // arm, power cycle, boot, confirm
+	ActionResume    Action = "resume"    // go on where an interrupted run stopped, without another power cycle where one was done
+	ActionConfigure Action = "configure" // already in maintenance and confirmed: gets its machine config, without a power cycle
+	ActionFollow    Action = "follow"    // already has this cluster's config: it is only waited for
+	ActionDone      Action = "done"      // already where the run would take it, and confirmed: nothing to do
+	ActionSkip      Action = "skip"      // not part of the run
+	ActionHold      Action = "hold"      // refused for safety (I1, I2)
+	ActionFail      Action = "fail"      // cannot be done as things are
 )
 
 // PlanNode is what a run would do to one node, and why.
@@ -33,9 +36,11 @@ type PlanNode struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node"`
 	Action  Action `json:"action"`
-	Reason  string `json:"reason"`
-	Hint    string `json:"hint,omitempty"`
-	Cause   Cause  `json:"cause,omitempty"`
+	// Until is how far the run takes the node.
+	Until  Goal   `json:"until,omitempty"`
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+	Cause  Cause  `json:"cause,omitempty"`
 
 	BMC          string         `json:"bmc,omitempty"`
 	Vendor       string         `json:"vendor,omitempty"`
@@ -46,9 +51,14 @@ type PlanNode struct {
 	TalosVersion string         `json:"talosVersion,omitempty"`
 	SchematicID  string         `json:"schematicID,omitempty"`
 	Arch         string         `json:"arch,omitempty"`
+	SecureBoot   bool           `json:"secureBoot,omitempty"` // boots the signed image
 	KernelArgs   string         `json:"kernelArgs,omitempty"`
 
 	node inventory.Node
+	// config is its machine config, where the goal needs one.
+	config machineconfig.Config
+	// found is the state that the node is in already, when Action is configure, follow or done.
+	found State
 	// failure is why, when Action is hold or fail.
 	failure *Failure
 	// record is what an unfinished run left of the node, when Action is resume.
@@ -115,8 +125,9 @@ type sighting struct {
 	identity bmc.Identity
 	err      error // of the BMC
 	talos    talos.Observation
-	record   store.Node // what earlier runs left of it
-	inFlight bool       // an unfinished run may have power cycled it already
+	running  talos.Running // of a configured node whose cluster's talosconfig is known
+	record   store.Node    // what earlier runs left of it
+	inFlight bool          // an unfinished run may have power cycled it already
 }
 
 // look asks the BMC and the Talos API of one node, and changes nothing on either.
@@ -141,6 +152,9 @@ func (c *Controller) look(ctx context.Context, n inventory.Node, unfinished stri
 	}
 	if n.IP != "" {
 		s.talos = c.opts.Prober.Probe(ctx, n.IP)
+	}
+	if s.talos.State == talos.Configured {
+		s.running = c.adminOf(n).Inspect(ctx, n.IP)
 	}
 	return s, nil
 }
@@ -168,8 +182,22 @@ func (c *Controller) left(n inventory.Node, unfinished string) (store.Node, bool
 	if err != nil || !found || record.Run != unfinished {
 		return record, false, err
 	}
-	touched := State(record.State).InFlight() || (State(record.State) == Armed && step(record.Step) != stepNone)
-	return record, touched, nil
+	return record, touched(record), nil
+}
+
+// touched says whether a run that stopped at this record may have changed the
+// machine in a way that must not be repeated (I8).
+func touched(record store.Node) bool {
+	switch state, at := State(record.State), step(record.Step); state {
+	case Armed:
+		return at != stepNone
+	case Maintenance:
+		return at == stepApplying
+	case PowerCycled, Booting, Configured, Installed:
+		return true
+	default:
+		return false
+	}
 }
 
 // identify logs in to the node's BMC, asks who it is and logs out.
@@ -188,7 +216,7 @@ func (c *Controller) identify(ctx context.Context, n inventory.Node) (bmc.Identi
 func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
 	p := PlanNode{
 		Cluster: n.Cluster, Node: n.Name, BMC: n.BMC.Address, node: n,
-		TalosVersion: n.TalosVersion, SchematicID: n.SchematicID, Arch: n.Arch,
+		TalosVersion: n.TalosVersion, SchematicID: n.SchematicID, Arch: n.Arch, SecureBoot: n.SecureBoot,
 		Vendor: s.identity.Vendor, Model: s.identity.Model, Power: string(s.identity.PowerState), Facts: s.identity.Facts,
 	}
 	if !n.Install {
@@ -202,6 +230,13 @@ func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
 		return p.refuse(failed(CauseArguments, "kernel arguments: %w", err))
 	}
 	p.KernelArgs = args
+	var missing *Failure
+	if p.Until, p.config, missing = c.aim(n); missing != nil {
+		return p.refuse(missing)
+	}
+	if clash := c.checkDelivery(n, p.Until, args); clash != nil {
+		return p.refuse(clash)
+	}
 	if n.BMC.Address == "" {
 		return p.refuse(failed(CauseNoBMC, "no BMC is configured (bmc.address), so the node cannot be identified or powered"))
 	}
@@ -226,21 +261,72 @@ func (c *Controller) judgeTalos(p PlanNode, s sighting) PlanNode {
 	n := p.node
 	switch s.talos.State {
 	case talos.Configured:
-		switch {
-		case c.opts.Reinstall[n.ID()]:
-		case State(s.record.State) == Maintenance:
-			return p.decide(ActionSkip, fmt.Sprintf("run %s brought it up, and it was configured since", s.record.Run))
-		default:
-			return p.refuse(held(CauseConfigured, "a configured Talos answers at %s", n.IP))
-		}
-		return p.decide(ActionInstall, "a configured Talos will be wiped: named with --reinstall")
+		return c.judgeConfigured(p, s)
 	case talos.Maintenance:
 		if miss := c.confirm(n, s.talos); miss == "" {
+			p.found = Maintenance
+			if p.Until.Installs() {
+				return p.decide(ActionConfigure, "already in maintenance at "+n.IP+", confirmed by its identity; gets its machine config")
+			}
 			return p.decide(ActionDone, "already in maintenance at "+n.IP+", confirmed by its identity")
 		}
 	case talos.Unreachable:
+		if decided, known := c.judgeSilent(p, s.record); known {
+			return decided
+		}
 	}
 	return p.decide(ActionInstall, fmt.Sprintf("identified by %s, power %s", p.IdentifiedBy, p.Power))
+}
+
+// judgeSilent decides about a node that does not answer and that an earlier run
+// gave its machine config (I2): it may be in the middle of its install, or be
+// switched off with a cluster's data on its disk. It is not booted anew unless named.
+func (c *Controller) judgeSilent(p PlanNode, record store.Node) (PlanNode, bool) {
+	if c.opts.Reinstall[p.node.ID()] {
+		return p, false
+	}
+	switch State(record.State) {
+	case Configured:
+		if p.Until.Installs() {
+			p.found = Configured
+			return p.decide(ActionFollow, fmt.Sprintf("run %s gave it its machine config, and it installs itself", record.Run)), true
+		}
+	case Installed, Ready:
+	default:
+		return p, false
+	}
+	f := held(CauseConfigured, "run %s installed it, and it does not answer at %s", record.Run, p.node.IP)
+	f.Hint = "switch it on and see to its network; to wipe and install it anew, name it with --reinstall"
+	return p.refuse(f), true
+}
+
+// judgeConfigured decides about a node whose Talos has a config (I2): one that
+// the cluster's certificate proves to be this node is waited for or done, one
+// that our own run brought up is left alone, every other is held.
+func (c *Controller) judgeConfigured(p PlanNode, s sighting) PlanNode {
+	n := p.node
+	ours := s.running.Reached && c.fleet.isNode(n, s.running.Facts)
+	switch {
+	case c.opts.Reinstall[n.ID()]:
+		if refusal := wipeIsSigned(n); refusal != nil {
+			return p.refuse(refusal)
+		}
+		return p.decide(ActionInstall, "a configured Talos will be wiped: named with --reinstall")
+	case ours && p.Until.needsAccess() && !stageInstalled[s.running.Stage]:
+		p.found = Configured
+		return p.decide(ActionFollow, fmt.Sprintf("has this cluster's config and is in stage %q at %s", s.running.Stage, n.IP))
+	case ours && p.Until == UntilReady && notReady(s.running) != "":
+		p.found = Installed
+		return p.decide(ActionFollow, "is installed at "+n.IP+"; "+notReady(s.running))
+	case ours && n.TalosVersion != "" && s.running.Version != n.TalosVersion:
+		return p.decide(ActionSkip, fmt.Sprintf("is installed and runs Talos %s, not %s: an install changes no version, an upgrade does", s.running.Version, n.TalosVersion))
+	case ours && p.Until.needsAccess():
+		p.found = p.Until.state()
+		return p.decide(ActionDone, fmt.Sprintf("already %s at %s, confirmed by its identity", p.found, n.IP))
+	case State(s.record.State).rank() >= Maintenance.rank():
+		return p.decide(ActionSkip, fmt.Sprintf("run %s brought it up, and it was configured since", s.record.Run))
+	}
+	return p.refuse(held(CauseConfigured, "a configured Talos answers at %s", n.IP))
 }
 
 func (p PlanNode) decide(action Action, reason string) PlanNode {

@@ -15,14 +15,14 @@ func summarise(run string, plan Plan, nodes []*node) Summary {
 	s := Summary{Run: run}
 	for _, n := range nodes {
 		record := n.snapshot()
-		switch State(record.State) {
-		case Maintenance:
-			s.Done = append(s.Done, record)
-		case Failed:
+		switch state := State(record.State); {
+		case state == Failed:
 			s.Failed = append(s.Failed, record)
-		case Held:
+		case state == Held:
 			s.Held = append(s.Held, record)
-		case Pending, Identified, Armed, PowerCycled, Booting:
+		case n.goal.reached(state):
+			s.Done = append(s.Done, record)
+		default:
 			s.Unfinished = append(s.Unfinished, record)
 		}
 	}

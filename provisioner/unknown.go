@@ -16,7 +16,8 @@ func (c *Controller) ObserveScript(r httpboot.Request, a httpboot.Answer) {
 	}
 	err := c.opts.Store.RecordUnknown(store.Unknown{
 		Seen: time.Now().UTC(), Source: r.Source.String(), Facts: r.Facts,
-		Arch: r.Arch, Platform: r.Platform, Manufacturer: r.Manufacturer, Product: r.Product, Reason: a.Reason,
+		Arch: r.Arch, Platform: r.Platform, Manufacturer: r.Manufacturer, Product: r.Product, Asset: r.Asset, NICs: r.NICs,
+		Reason: a.Reason,
 	})
 	if err != nil {
 		c.opts.Log.Warn("an unknown machine could not be noted", "source", r.Source, "error", err)

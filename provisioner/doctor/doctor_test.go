@@ -265,6 +265,35 @@ func TestARM64NodesNeedTheirBinary(t *testing.T) {
 	}
 }
 
+// Debian 12's build of 2019 leaves a UEFI machine at an iPXE that asks nobody.
+func TestIPXEMustBeThereAndRecent(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  Result
+		says  string
+	}{
+		"recent":      {map[string]string{"snponly.efi": "autoexec.ipxe", "undionly.kpxe": ""}, OK, "recent"},
+		"old":         {map[string]string{"snponly.efi": "iPXE 1.0.0", "undionly.kpxe": ""}, Fail, "too old"},
+		"not for all": {map[string]string{"snponly.efi": "autoexec.ipxe"}, Fail, "undionly.kpxe is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for file, content := range tc.files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			found := checkIPXE(t.Context(), newHost(Options{IPXEDir: dir}))
+			sound(t, found)
+			if len(found) != 1 || found[0].Result != tc.want || !strings.Contains(found[0].Message, tc.says) {
+				t.Errorf("found %+v, want %s: %s", found, tc.want, tc.says)
+			}
+		})
+	}
+}
+
 func words(all []Result) string {
 	words := make([]string, 0, len(all))
 	for _, r := range all {

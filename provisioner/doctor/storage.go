@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/talos-provision/provision/pxe"
+	"github.com/talos-provision/provision/pxe/bootfile"
 )
 
 // Room in bytes. Kernel and initramfs of one version take about 150 MB.
@@ -20,10 +21,6 @@ const (
 	noRoom     = 512 << 20
 	stateRoom  = 64 << 20
 )
-
-// arm64Binary is what 64-bit ARM machines are given; the folder check does not
-// insist on it.
-const arm64Binary = "ipxe-arm64.efi"
 
 func checkIPXE(_ context.Context, h *host) []Finding {
 	if h.IPXEDir == "" {
@@ -34,9 +31,10 @@ func checkIPXE(_ context.Context, h *host) []Finding {
 		return []Finding{fail(h.IPXEDir, err.Error(), hint)}
 	}
 	found := []Finding{ok(h.IPXEDir, "the iPXE binaries are there and recent")}
+	// The folder check does not insist on it.
 	if slices.Contains(h.Archs, "arm64") {
-		if _, err := os.Stat(filepath.Join(h.IPXEDir, arm64Binary)); err != nil {
-			found = append(found, fail(h.IPXEDir, "the inventory has arm64 nodes, and "+arm64Binary+" is missing", hint))
+		if _, err := os.Stat(filepath.Join(h.IPXEDir, bootfile.ARM64)); err != nil {
+			found = append(found, fail(h.IPXEDir, "the inventory has arm64 nodes, and "+bootfile.ARM64+" is missing", hint))
 		}
 	}
 	return found

@@ -21,6 +21,8 @@ type Node struct {
 	Message string    `json:"message,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
+	// Progress is how far a download is that Message tells of.
+	Progress *Progress `json:"progress,omitempty"`
 
 	// Attempts counts the power cycles of this run (I7).
 	Attempts int `json:"attempts"`
@@ -33,6 +35,10 @@ type Node struct {
 	Model  string         `json:"model,omitempty"`
 	// Address is where the node's Talos API answered, or where the node was last seen.
 	Address string `json:"address,omitempty"`
+	// SeenInMaintenance says that this run found the machine in maintenance: it was no member of any cluster then.
+	SeenInMaintenance bool `json:"seenInMaintenance,omitempty"`
+	// InstallDisk is the disk that its machine config selected on the node, such as /dev/sda.
+	InstallDisk string `json:"installDisk,omitempty"`
 	// TalosVersion is what the node itself reported, empty when it cannot tell (Talos 1.9).
 	TalosVersion string `json:"talosVersion,omitempty"`
 }
@@ -49,6 +55,15 @@ type Event struct {
 	Message  string    `json:"message"`
 	Error    string    `json:"error"`
 	Hint     string    `json:"hint"`
+	// Progress is there when the event tells how far a download is.
+	Progress *Progress `json:"progress,omitempty"`
+}
+
+// Progress is how far a node is with the download of one file. Both numbers are bytes.
+type Progress struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+	Total int64  `json:"total"`
 }
 
 // Run is one `provision --cluster NAME`, which several processes may have

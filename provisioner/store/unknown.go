@@ -23,6 +23,9 @@ type Unknown struct {
 	Platform     string `json:"platform,omitempty"`
 	Manufacturer string `json:"manufacturer,omitempty"`
 	Product      string `json:"product,omitempty"`
+	Asset        string `json:"asset,omitempty"`
+	// NICs are the MACs of all cards that iPXE drives, those of Facts among them.
+	NICs []string `json:"nics,omitempty"`
 	// Reason says why it is nobody's.
 	Reason string `json:"reason"`
 }
