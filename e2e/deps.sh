@@ -12,6 +12,11 @@
 #   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/kernel/        kernel and modules
 #   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/kernel-arm64/  the same for arm64
 #   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/dhcrelay/      ISC's DHCP relay
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/systemd-boot/  systemd's EFI stub for UKIs
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/sbsigntool/    what signs them
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/talosctl/      talosctl, built from e2e/talosctl/go.mod
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/etcd/          etcd
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/kube-apiserver/  kube-apiserver, built from e2e/kubernetes/go.mod
 set -eu
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision
@@ -19,6 +24,14 @@ IPXE=$CACHE/ipxe
 KERNEL=$CACHE/kernel
 KERNEL_ARM64=$CACHE/kernel-arm64
 DHCRELAY=$CACHE/dhcrelay
+BOOTEFI=$CACHE/systemd-boot
+SBSIGN=$CACHE/sbsigntool
+STUB=usr/lib/systemd/boot/efi/linuxx64.efi.stub
+TALOSCTL=$CACHE/talosctl/talosctl
+TALOSCTL_MODULE=$(cd "$(dirname "$0")" && pwd)/talosctl
+ETCD=$CACHE/etcd
+KUBE=$CACHE/kube-apiserver/kube-apiserver
+KUBE_MODULE=$(cd "$(dirname "$0")" && pwd)/kubernetes
 
 # The iPXE of Debian 13: older builds know neither autoexec.ipxe nor arm64.
 IPXE_SUITE=trixie
@@ -37,9 +50,11 @@ iproute2 ip
 dosfstools mkfs.vfat
 mtools mcopy
 xz-utils xz
+busybox busybox
 udhcpc udhcpc
 isc-dhcp-client dhclient
 curl curl
+openssl openssl
 dnsmasq-base dnsmasq
 kea-admin perfdhcp
 tftp-hpa tftp
@@ -73,6 +88,18 @@ ipxe_good() {
 	[ -d "$IPXE" ] && (cd "$IPXE" && printf '%s\n' "$IPXE_SUMS" | sha256sum --check --status 2>/dev/null)
 }
 
+# talosctl_good: is it there, and of the version that go.mod names?
+talosctl_good() {
+	version=$(awk '$1 == "github.com/siderolabs/talos" { print $2 }' "$TALOSCTL_MODULE/go.mod")
+	[ -x "$TALOSCTL" ] && "$TALOSCTL" version --client 2>/dev/null | grep -qF "$version"
+}
+
+# kube_good: is kube-apiserver there, and of the version that go.mod names?
+kube_good() {
+	kube_version=$(awk '/k8s.io\/kubernetes v/ { sub(/^require /, ""); print $2 }' "$KUBE_MODULE/go.mod")
+	[ -x "$KUBE" ] && [ "$("$KUBE" --version 2>/dev/null)" = "Kubernetes $kube_version" ]
+}
+
 # kernel_good DIR
 kernel_good() {
 	present "$1/boot/vmlinuz-*" || return 1
@@ -80,11 +107,13 @@ kernel_good() {
 }
 
 unpacked_good() {
-	ipxe_good && kernel_good "$KERNEL" && kernel_good "$KERNEL_ARM64" && present "$DHCRELAY/usr/sbin/dhcrelay"
+	ipxe_good && kernel_good "$KERNEL" && kernel_good "$KERNEL_ARM64" && present "$DHCRELAY/usr/sbin/dhcrelay" && present "$BOOTEFI/$STUB" && present "$SBSIGN/usr/bin/sbsign" && present "$ETCD/usr/bin/etcd" && talosctl_good && kube_good
 }
 
 report() {
 	say "iPXE binaries: $IPXE"
+	say "talosctl: $TALOSCTL"
+	say "kube-apiserver: $KUBE"
 	for f in "$KERNEL"/boot/vmlinuz-* "$KERNEL_ARM64"/boot/vmlinuz-*; do say "guest kernel: $f"; done
 	say "everything is here"
 }
@@ -200,17 +229,43 @@ fetch_kernel_arm64() {
 	kernel_good "$KERNEL_ARM64" || fail "the kernel package for arm64 holds no kernel or modules where they are expected: look into $KERNEL_ARM64"
 }
 
-# fetch_dhcrelay unpacks only: the package would start a service.
-fetch_dhcrelay() {
-	need_debian "dhcrelay in $DHCRELAY"
+# fetch_unpacked PACKAGE DIR unpacks a package of this machine's Debian.
+fetch_unpacked() {
+	need_debian "$1 in $2"
 	work=$(mktemp -d "$CACHE/fetch.XXXXXX")
-	download="apt-get -qq -oAPT::Sandbox::User=$(id -un) download isc-dhcp-relay"
-	say "downloading isc-dhcp-relay"
-	(cd "$work" && { $download >&2 || { refresh && $download >&2; } } && dpkg -x isc-dhcp-relay_*.deb unpacked) ||
-		fail "cannot download the package isc-dhcp-relay: check the network"
-	rm -rf "$DHCRELAY"
-	mv "$work/unpacked" "$DHCRELAY"
+	download="apt-get -qq -oAPT::Sandbox::User=$(id -un) download $1"
+	say "downloading $1"
+	(cd "$work" && { $download >&2 || { refresh && $download >&2; } } && dpkg -x "$1"_*.deb unpacked) ||
+		fail "cannot download the package $1: check the network"
+	rm -rf "$2"
+	mv "$work/unpacked" "$2"
 	rm -rf "$work"
+}
+
+# build_talosctl builds it from source, in a module of its own: the first time
+# takes about five minutes of processor time.
+build_talosctl() {
+	command -v go >/dev/null 2>&1 || fail "there is no Go to build talosctl with: install the version that go.mod names"
+	say "building talosctl $version"
+	mkdir -p "${TALOSCTL%/*}"
+	(cd "$TALOSCTL_MODULE" && CGO_ENABLED=0 go build -trimpath \
+		-ldflags "-s -w -X github.com/siderolabs/talos/pkg/machinery/version.Tag=$version" \
+		-o "$TALOSCTL.new" github.com/siderolabs/talos/cmd/talosctl) ||
+		fail "talosctl cannot be built: check the network (a Go module proxy) and the space in the Go caches"
+	mv "$TALOSCTL.new" "$TALOSCTL"
+}
+
+# build_kube builds kube-apiserver from source, in a module of its own: the first
+# time takes longer than all the rest. It knows its version from the linker only.
+build_kube() {
+	command -v go >/dev/null 2>&1 || fail "there is no Go to build kube-apiserver with: install the version that go.mod names"
+	say "building kube-apiserver $kube_version"
+	mkdir -p "${KUBE%/*}"
+	(cd "$KUBE_MODULE" && go build -trimpath \
+		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$kube_version" \
+		-o "$KUBE.new" k8s.io/kubernetes/cmd/kube-apiserver) ||
+		fail "kube-apiserver cannot be built: check the network (a Go module proxy) and the space in the Go caches"
+	mv "$KUBE.new" "$KUBE"
 }
 
 main() {
@@ -231,7 +286,14 @@ main() {
 	ipxe_good || fetch_ipxe
 	kernel_good "$KERNEL" || fetch_kernel
 	kernel_good "$KERNEL_ARM64" || fetch_kernel_arm64
-	present "$DHCRELAY/usr/sbin/dhcrelay" || fetch_dhcrelay
+	# Not installed: the one would start a service, the other would upgrade systemd.
+	present "$DHCRELAY/usr/sbin/dhcrelay" || fetch_unpacked isc-dhcp-relay "$DHCRELAY"
+	present "$BOOTEFI/$STUB" || fetch_unpacked systemd-boot-efi "$BOOTEFI"
+	present "$SBSIGN/usr/bin/sbsign" || fetch_unpacked sbsigntool "$SBSIGN"
+	# This one would start a service too.
+	present "$ETCD/usr/bin/etcd" || fetch_unpacked etcd-server "$ETCD"
+	talosctl_good || build_talosctl
+	kube_good || build_kube
 	report
 }
 

@@ -2,12 +2,14 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +45,33 @@ func TestUEFIHTTPBoot(t *testing.T) {
 	}
 }
 
+// slowDHCP answers firmware later than another server does.
+const slowDHCP = "dhcp:\n  subnets:\n  - {cidr: 10.98.0.0/24, range: 10.98.0.100-10.98.0.150, gateway: 10.98.0.1, lease: 1h}\n  replyDelay: {\"52:54:00\": 1s}"
+
+// The counter-proof of assertive below: the same two servers, and firmware
+// follows the quicker one to a file that is not there.
+func TestWithoutAssertiveTheQuickerServerWins(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.write("provision.yaml", s.withDHCP(slowDHCP))
+	s.rival("--dhcp-boot=bogus.efi")
+	s.add(board("node-01", 1, qemu.UEFI), "ip: 10.98.0.11\ngateway: 10.98.0.1\ninstall: true\n")
+	run := s.start()
+	run.until("PowerCycled")
+	waiting, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	defer cancel()
+	if err := s.servers["node-01"].WaitForLog(waiting, "NBP filename is bogus.efi"); err != nil {
+		t.Error(err)
+	}
+	if err := run.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	run.finish()
+	if !strings.Contains(run.log(), "reply=OFFER") {
+		t.Errorf("this host offered nothing, so this proved nothing:\n%s", run.log())
+	}
+}
+
 // Another DHCP server is in the boot network, for its own good reasons: machines
 // boot all the same, in each of the three ways to live with it.
 func TestBesideAnotherDHCPServer(t *testing.T) {
@@ -53,7 +82,7 @@ func TestBesideAnotherDHCPServer(t *testing.T) {
 	}{
 		"proxy beside a plain server": {"dhcp: {mode: proxy}", nil},
 		"assertive against a server with a boot file": {
-			"dhcp:\n  assertive: true\n  subnets:\n  - {cidr: 10.98.0.0/24, range: 10.98.0.100-10.98.0.150, gateway: 10.98.0.1, lease: 1h}",
+			slowDHCP + "\n  assertive: true",
 			[]string{"--dhcp-boot=bogus.efi"},
 		},
 		"off beside a server that names our files": {
@@ -115,6 +144,7 @@ func (s *site) rival(options ...string) string {
 func TestARM64(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.needsGuest("they are of amd64")
 	if err := qemu.MissingARM64(); err != nil {
 		lacking(t, err)
 	}
@@ -130,11 +160,11 @@ func TestARM64(t *testing.T) {
 	s.serveImage(guest, "10.98.0.1:8091")
 	config := strings.Replace(s.provisionYAML(), "10.98.0.1:8090", "10.98.0.1:8091", 1)
 	s.write("provision.yaml", strings.Replace(config, "bootTimeout: 2m", "bootTimeout: 5m", 1))
-	machine := board("node-01", 1, qemu.ARM64)
+	machine := board("arm64-01", 1, qemu.ARM64)
 	machine.Memory = 1024
 	s.add(machine, "ip: 10.98.0.11\ngateway: 10.98.0.1\narch: arm64\ninstall: true\nkernelArgs: talos.platform=metal console=ttyAMA0 slab_nomerge pti=on net.ifnames=0 panic=0\n")
-	s.bootsInto("node-01")
-	if console, want := s.servers["node-01"].SerialHistory(), "ip=10.98.0.11::10.98.0.1:255.255.255.0:node-01:eth0::1.1.1.1:8.8.8.8:10.98.0.1 talos.platform=metal console=ttyAMA0"; !strings.Contains(console, want) {
+	s.bootsInto("arm64-01")
+	if console, want := s.servers["arm64-01"].SerialHistory(), "ip=10.98.0.11::10.98.0.1:255.255.255.0:arm64-01:eth0::1.1.1.1:8.8.8.8:10.98.0.1 talos.platform=metal console=ttyAMA0"; !strings.Contains(console, want) {
 		t.Errorf("the kernel was not started with %q", want)
 	}
 }

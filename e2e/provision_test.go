@@ -29,7 +29,7 @@ func TestBoardsOfOneChassisGetTheirOwnArguments(t *testing.T) {
 	for name, second := range map[string]qemu.Firmware{"two UEFI": qemu.UEFI, "UEFI and BIOS": qemu.BIOS} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			s.add(board("node-01", 1, qemu.UEFI), "ip: 10.99.0.11\ngateway: 10.99.0.1\nvlan: 1234\ninterface: ens1\ninstall: true\n")
+			s.add(board("node-01", 1, qemu.UEFI), "ip: 10.99.0.11\ngateway: 10.99.0.1\nvlan: 1234\ninterface: "+s.vlanInterface()+"\ninstall: true\n")
 			s.add(board("node-02", 2, second), "ip: 10.98.0.12\ngateway: 10.98.0.1\ninstall: true\n")
 			bystander := board("node-03", 3, second)
 			bystander.DefaultNetworkFirst = true
@@ -47,7 +47,7 @@ func TestBoardsOfOneChassisGetTheirOwnArguments(t *testing.T) {
 			}
 
 			arguments := map[string]string{
-				"node-01": "ip=10.99.0.11::10.99.0.1:255.255.255.0:node-01:ens1.1234::1.1.1.1:8.8.8.8:10.98.0.1 vlan=ens1.1234:ens1 talos.platform=metal",
+				"node-01": strings.ReplaceAll("ip=10.99.0.11::10.99.0.1:255.255.255.0:node-01:NIC.1234::1.1.1.1:8.8.8.8:10.98.0.1 vlan=NIC.1234:NIC talos.platform=metal", "NIC", s.vlanInterface()),
 				"node-02": "ip=10.98.0.12::10.98.0.1:255.255.255.0:node-02:eth0::1.1.1.1:8.8.8.8:10.98.0.1 talos.platform=metal",
 			}
 			for node, want := range arguments {

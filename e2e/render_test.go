@@ -41,8 +41,8 @@ func TestRenderedFilesBootNodesByDNSMasq(t *testing.T) {
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	// iPXE puts the name of the kernel's file before its arguments.
-	want := "guest: kernel command line: kernel-amd64 initrd=initramfs.xz ip=10.98.0.21::10.98.0.1:255.255.255.0:node-01:eth0::1.1.1.1:8.8.8.8:10.98.0.1 " +
+	// The kernel and the guest say it. iPXE puts the name of the kernel's file before its arguments.
+	want := "ommand line: kernel-amd64 initrd=initramfs.xz ip=10.98.0.21::10.98.0.1:255.255.255.0:node-01:eth0::1.1.1.1:8.8.8.8:10.98.0.1 " +
 		"talos.platform=metal console=ttyS0 slab_nomerge pti=on net.ifnames=0 panic=0 no_timer_check\n"
 	if err := s.servers["node-01"].WaitForLog(waiting, want); err != nil {
 		t.Errorf("node-01 was not booted: %v\ndnsmasq:\n%s", err, log())

@@ -3,17 +3,13 @@
 package e2e_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,12 +17,11 @@ import (
 	"github.com/talos-provision/provision/bmc/redfishtest"
 	"github.com/talos-provision/provision/e2e/qemu"
 	"github.com/talos-provision/provision/e2e/qemu/image"
-	"github.com/talos-provision/provision/provisioner/store"
 )
 
 const (
 	schematic    = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
-	talosVersion = "v1.13.9"
+	talosVersion = "v1.13.9"          // what the guest plays
 	bmcPassword  = "e2e-bmc-password" //nolint:gosec // opens emulated BMCs in a namespace only
 	// The boot network is untagged, as PXE wants it; Talos may use a tagged VLAN on the same cable.
 	bootNetwork = "10.98.0.1/24"
@@ -75,6 +70,7 @@ type site struct {
 	dir     string
 	network *qemu.Network
 	servers map[string]server
+	version string // of the Talos that boots
 }
 
 // newSite makes an empty provisioning network with a local Image Factory.
@@ -97,7 +93,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, built: b, dir: t.TempDir(), network: network, servers: map[string]server{}}
+	s := &site{t: t, built: b, dir: t.TempDir(), network: network, servers: map[string]server{}, version: bootedVersion(b)}
 	t.Cleanup(func() {
 		if err := network.Close(); err != nil {
 			t.Error(err)
@@ -128,7 +124,7 @@ func (s *site) startFactory() {
 	}
 	mux := http.NewServeMux()
 	for name, path := range map[string]string{image.KernelName: s.built.image.Kernel, image.InitramfsName: s.built.image.Initramfs} {
-		mux.HandleFunc("GET /image/"+schematic+"/"+talosVersion+"/"+name, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("GET /image/"+schematic+"/"+s.version+"/"+name, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeFile(w, r, path)
 		})
 	}
@@ -140,28 +136,20 @@ func (s *site) startFactory() {
 // add makes a machine that is off, with a BMC, and its inventory file.
 func (s *site) add(config qemu.Config, nodeYAML string) {
 	s.t.Helper()
-	index := len(s.servers) + 1
 	config.Dir = filepath.Join(s.dir, "machines", config.Name)
-	config.MAC = fmt.Sprintf("52:54:00:00:00:%02x", index)
+	config.MAC = fmt.Sprintf("52:54:00:00:00:%02x", len(s.servers)+1)
 	config.Manufacturer, config.Product = "Supermicro", "SYS-E2E"
+	s.fitTalos(&config)
 	if err := os.MkdirAll(config.Dir, 0o750); err != nil {
 		s.t.Fatal(err)
 	}
+	var bmc *redfishtest.Service // is there before the machine runs
+	config.WarmReset = func() redfishtest.Boot { return bmc.WarmReset() }
 	machine, err := qemu.NewMachine(s.t.Context(), s.network, config)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	mode := map[qemu.Firmware]string{qemu.BIOS: "Legacy"}[config.Firmware]
-	service := redfishtest.New(redfishtest.Config{
-		Profile: redfishtest.Supermicro(), Machine: machine, Username: "provisioner", Password: bmcPassword, BootMode: mode,
-		Serial: config.Serial, BoardSerial: config.BoardSerial, ChassisSerial: config.ChassisSerial,
-		UUID: config.UUID, Model: config.Product, MACs: []string{config.MAC}, PowerLag: 200 * time.Millisecond,
-	})
-	if err := s.network.Do(func() error { return service.Start(fmt.Sprintf("10.98.0.1:%d", 8440+index)) }); err != nil {
-		s.t.Fatal(err)
-	}
 	s.t.Cleanup(func() {
-		service.Close()
 		if s.t.Failed() {
 			s.t.Logf("serial console of %s:\n%s", config.Name, tail(machine.SerialHistory(), 60))
 		}
@@ -169,9 +157,32 @@ func (s *site) add(config qemu.Config, nodeYAML string) {
 			s.t.Error(err)
 		}
 	})
-	s.servers[config.Name] = server{machine, service}
+	bmc = s.addBMC(config, machine, nodeYAML)
+	s.servers[config.Name] = server{machine, bmc}
+}
+
+// addSilent makes a node whose machine never does anything: a run waits for it.
+func (s *site) addSilent(config qemu.Config, nodeYAML string) {
+	s.t.Helper()
+	s.servers[config.Name] = server{nil, s.addBMC(config, nil, nodeYAML)}
+}
+
+// addBMC starts a machine's BMC and writes its inventory file.
+func (s *site) addBMC(config qemu.Config, machine redfishtest.Machine, nodeYAML string) *redfishtest.Service {
+	s.t.Helper()
+	mode := map[qemu.Firmware]string{qemu.BIOS: "Legacy"}[config.Firmware]
+	service := redfishtest.New(redfishtest.Config{
+		Profile: redfishtest.Supermicro(), Machine: machine, Username: "provisioner", Password: bmcPassword, BootMode: mode,
+		Serial: config.Serial, BoardSerial: config.BoardSerial, ChassisSerial: config.ChassisSerial,
+		UUID: config.UUID, Model: config.Product, MACs: []string{config.MAC}, PowerLag: 200 * time.Millisecond,
+	})
+	if err := s.network.Do(func() error { return service.Start(fmt.Sprintf("10.98.0.1:%d", 8441+len(s.servers))) }); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(service.Close)
 	certificate := s.write(config.Name+".pem", string(service.CertificatePEM()))
 	s.write("nodes/metal/"+config.Name+".yaml", nodeYAML+fmt.Sprintf("\nbmc:\n  address: %s\n  username: provisioner\n  passwordFile: %s/bmc-password\n  caFile: %s\n", service.URL(), s.dir, certificate))
+	return service
 }
 
 func (s *site) write(name, text string) string {
@@ -196,7 +207,7 @@ ntp: 10.98.0.1
 netmask: 255.255.255.0
 interface: eth0
 install: false
-`, schematic, talosVersion)
+`, schematic, s.version)
 }
 
 func (s *site) provisionYAML() string {
@@ -209,86 +220,6 @@ dhcp:
 ipxeDir: %[2]s
 assets: {factory: "http://10.98.0.1:8090", cache: %[1]s/cache}
 power: {parallel: 8, window: 1s, jitter: 100ms}
-budgets: {attempts: 1, minRebootInterval: 1s, bootTimeout: 2m}
-`, s.dir, s.built.ipxeDir)
-}
-
-// provision is the program at work inside the site's namespace.
-type provision struct {
-	*qemu.Process
-	t      *testing.T
-	events chan store.Event
-	stderr *bytes.Buffer
-}
-
-// start runs `provision --cluster metal --yes -o json`.
-func (s *site) start() *provision {
-	s.t.Helper()
-	cmd := s.network.Command(s.t.Context(), s.built.binary, "--config", filepath.Join(s.dir, "provision.yaml"), "--cluster", "metal", "--yes", "-o", "json", "--log-level", "debug")
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	p := &provision{t: s.t, events: make(chan store.Event, 1000), stderr: &bytes.Buffer{}}
-	cmd.Stdout, cmd.Stderr = writer, p.stderr
-	if p.Process, err = s.network.Start(cmd); err != nil {
-		s.t.Fatal(err)
-	}
-	_ = writer.Close()
-	go func() {
-		defer close(p.events)
-		defer func() { _ = reader.Close() }()
-		for lines := bufio.NewScanner(reader); lines.Scan(); {
-			var e store.Event
-			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-				s.t.Errorf("output line %q: %v", lines.Text(), err)
-				return
-			}
-			s.t.Logf("%s %s %s %s %s", e.Time.Format(time.TimeOnly), e.Node, e.State, e.Message, e.Error)
-			p.events <- e
-		}
-	}()
-	return p
-}
-
-// until reads events up to the first that has this state.
-func (p *provision) until(state string) {
-	p.t.Helper()
-	for e := range p.events {
-		if e.State == state {
-			return
-		}
-	}
-	p.t.Fatalf("the program ended before %s:\n%s", state, p.log())
-}
-
-// finish waits for the end and returns the last event of each node and the exit status.
-func (p *provision) finish() (map[string]store.Event, int) {
-	p.t.Helper()
-	last := map[string]store.Event{}
-	for e := range p.events {
-		last[e.Node] = e
-	}
-	status := 0
-	if err := p.Wait(); err != nil {
-		status = -1
-		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Wait returns it as it is
-			status = exit.ExitCode()
-		}
-	}
-	if status != 0 {
-		p.t.Logf("the program's log:\n%s", p.log())
-	}
-	return last, status
-}
-
-// log is what the program wrote to standard error; only after it has ended.
-func (p *provision) log() string {
-	<-p.Done()
-	return p.stderr.String()
-}
-
-func tail(text string, lines int) string {
-	all := strings.Split(text, "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
+budgets: {attempts: 1, minRebootInterval: 1s, bootTimeout: %[3]s}
+`, s.dir, s.built.ipxeDir, s.bootTimeout())
 }

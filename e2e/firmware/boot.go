@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -143,7 +142,8 @@ func (b *boot) loadProgram(ctx context.Context, server netip.AddrPort, name stri
 		return err
 	}
 	b.step("TFTP size of %s is %d", name, size)
-	program, err := b.download(ctx, server, name, io.Discard, maxProgram, "blksize", fmt.Sprint(b.profile.blksize))
+	var h head
+	program, err := b.download(ctx, server, name, &h, maxProgram, "blksize", fmt.Sprint(b.profile.blksize))
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,8 @@ func (b *boot) loadProgram(ctx context.Context, server netip.AddrPort, name stri
 	}
 	b.outcome.NetworkProgram = program
 	b.step("TFTP %s, %d bytes", name, program.Size)
-	return nil
+	_, err = b.start(program, &h)
+	return err
 }
 
 // runIPXE is what iPXE does when it starts. For EFI it runs the autoexec

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -18,7 +17,7 @@ import (
 var httpArch = map[string]byte{AMD64: 16, ARM64: 19}
 
 // HTTPBoot boots the machine once by UEFI HTTP boot, otherwise as NetworkBoot
-// does. The file is the one at uri, as a BMC sets it, or the one that DHCP names
+// does; a UKI is started at once, without iPXE. The file is the one at uri, as a BMC sets it, or the one that DHCP names
 // when uri is empty.
 func (m Machine) HTTPBoot(ctx context.Context, r *Relay, uri string) (Outcome, error) {
 	return m.boot(ctx, r, func(b *boot, ctx context.Context) error { return b.runHTTP(ctx, uri) })
@@ -36,12 +35,16 @@ func (b *boot) runHTTP(ctx context.Context, uri string) error {
 	if err == nil {
 		from, err = url.Parse(uri)
 	}
+	var linux bool
 	if err == nil {
-		err = b.loadByHTTP(ctx, from)
+		linux, err = b.loadByHTTP(ctx, from)
 	}
 	if err != nil {
 		b.outcome.LocalBoot = ctx.Err() == nil
 		return err
+	}
+	if linux {
+		return nil
 	}
 	return b.runIPXEFrom(ctx, from)
 }
@@ -69,34 +72,35 @@ func (b *boot) httpROM(uri string) client {
 	return c
 }
 
-// loadByHTTP asks for the size, then for the file, as EDK2 does.
-func (b *boot) loadByHTTP(ctx context.Context, from *url.URL) error {
+// loadByHTTP asks for the size, then for the file, as EDK2 does, and starts it.
+func (b *boot) loadByHTTP(ctx context.Context, from *url.URL) (linux bool, err error) {
 	if !strings.HasSuffix(from.Path, ".efi") {
-		return fmt.Errorf("the path of %s does not end in .efi, by which UEFI knows what it is", from)
+		return false, fmt.Errorf("the path of %s does not end in .efi, by which UEFI knows what it is", from)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, from.String(), http.NoBody)
 	if err != nil {
-		return err
+		return false, err
 	}
 	request.Header.Set("User-Agent", "UefiHttpBoot/1.0")
 	response, err := b.http.Do(request)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.ContentLength <= 0 {
-		return fmt.Errorf("HEAD %s: status %s, Content-Length %d", from, response.Status, response.ContentLength)
+		return false, fmt.Errorf("HEAD %s: status %s, Content-Length %d", from, response.Status, response.ContentLength)
 	}
-	program, err := b.fetch(ctx, from, io.Discard, maxProgram)
+	var h head
+	program, err := b.fetch(ctx, from, &h, maxImage)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if program.Size != response.ContentLength {
-		return fmt.Errorf("%s has %d bytes, but HEAD said %d", from, program.Size, response.ContentLength)
+		return false, fmt.Errorf("%s has %d bytes, but HEAD said %d", from, program.Size, response.ContentLength)
 	}
 	b.outcome.NetworkProgram = program
 	b.step("HTTP %s, %d bytes", from, program.Size)
-	return nil
+	return b.start(program, &h)
 }
 
 // runIPXEFrom is iPXE that came by HTTP: its autoexec script is beside it.

@@ -35,6 +35,9 @@ type Machine struct {
 	Platform string
 	// Arch is AMD64 (also when empty) or ARM64; a PCBIOS machine is always AMD64.
 	Arch string
+	// SecureBoot makes an EFI machine refuse programs that are not signed: those whose first bytes
+	// do not hold SignedUKI.
+	SecureBoot bool
 	// TFTPPort replaces port 69 (when 0), for servers without root.
 	TFTPPort int
 	// TimeScale multiplies every wait that real firmware makes: 4 s for offers, retries, a script's
@@ -51,6 +54,10 @@ type Machine struct {
 	Log *slog.Logger
 }
 
+// SignedUKI stands in a program's first 512 bytes for what a real one has there: the tables of a
+// PE program with a Linux kernel inside, and a signature that the firmware trusts.
+const SignedUKI = "signed UKI stand-in"
+
 // Faults are failures of a machine or its network.
 type Faults struct {
 	// StopAfterLease makes the machine take its DHCP lease and never ask for a boot file.
@@ -58,6 +65,8 @@ type Faults struct {
 	// Loss is the share of UDP packets lost in each direction, 0 to below 1. Which ones is the
 	// same in every run of one MAC.
 	Loss float64
+	// HTTPRate is how many bytes a second the machine takes by HTTP at most, 0 for no bound.
+	HTTPRate int64
 }
 
 // Outcome is how far a machine came.
@@ -67,7 +76,7 @@ type Outcome struct {
 	// LocalBoot says that the network boot was given up and the firmware goes on to the local disk:
 	// as a script wanted it, or because something failed. The last Steps tell which.
 	LocalBoot bool
-	// NetworkProgram is the boot file from TFTP.
+	// NetworkProgram is the boot file, from TFTP or by UEFI HTTP boot.
 	NetworkProgram Image
 	// Kernel is set when the machine started Linux.
 	Kernel *Kernel
@@ -84,7 +93,7 @@ type Image struct {
 
 // Kernel is what was handed the machine.
 type Kernel struct {
-	// Cmdline is the whole command line, initrd= included.
+	// Cmdline is the whole command line, initrd= included; empty for a UKI, which has its own inside.
 	Cmdline string
 	// KernelSize and InitrdSize are bytes; several initrds count together.
 	KernelSize, InitrdSize int64

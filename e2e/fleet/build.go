@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/talos-provision/provision/bmc/redfishtest"
+	"github.com/talos-provision/provision/e2e/talosnode"
 )
 
 // Credentials of every BMC of a fleet, as its inventory has them.
@@ -56,6 +57,7 @@ func (f *Fleet) startMachines(ctx context.Context) error {
 // chassis share its serials, and have a board serial, a UUID and a MAC each.
 func (f *Fleet) machine(i int) *Machine {
 	chassis := i / f.config.PerChassis
+	cluster, role := f.config.place(i)
 	return &Machine{
 		Name: fmt.Sprintf("node-%02d", i+1),
 		IP:   f.address(nodeOffset + i),
@@ -70,6 +72,9 @@ func (f *Fleet) machine(i int) *Machine {
 		Platform: "efi",
 		Install:  true,
 		Password: bmcPassword,
+		Cluster:  cluster,
+		Role:     role,
+		Disk:     new(talosnode.Disk),
 		fleet:    f,
 		bmcIP:    f.address(bmcOffset + i),
 		log:      f.config.Log,

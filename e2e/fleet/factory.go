@@ -12,8 +12,11 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/talos-provision/provision/e2e/firmware"
 )
 
 // factory is a local Image Factory: it serves a file for every schematic,
@@ -25,8 +28,11 @@ type factory struct {
 
 	mu       sync.Mutex
 	requests int
-	versions map[string]string // SHA-256 of a kernel in hex -> Talos version
+	versions map[string]image // by the SHA-256 of a file in hex
 }
+
+// image is what a file belongs to.
+type image struct{ version, schematic string }
 
 func startFactory(ctx context.Context, address netip.Addr, size int) (*factory, error) {
 	var lc net.ListenConfig
@@ -34,7 +40,7 @@ func startFactory(ctx context.Context, address netip.Addr, size int) (*factory, 
 	if err != nil {
 		return nil, fmt.Errorf("start the local image factory: %w", err)
 	}
-	f := &factory{url: "http://" + listener.Addr().String(), size: size, versions: map[string]string{}}
+	f := &factory{url: "http://" + listener.Addr().String(), size: size, versions: map[string]image{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /image/{schematic}/{version}/{name}", f.serve)
 	f.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -47,7 +53,7 @@ func (f *factory) serve(w http.ResponseWriter, r *http.Request) {
 	digest := sha256.Sum256(content)
 	f.mu.Lock()
 	f.requests++
-	f.versions[hex.EncodeToString(digest[:])] = r.PathValue("version")
+	f.versions[hex.EncodeToString(digest[:])] = image{r.PathValue("version"), r.PathValue("schematic")}
 	f.mu.Unlock()
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	w.Header().Set("Content-Type", "application/octet-stream")
@@ -57,36 +63,41 @@ func (f *factory) serve(w http.ResponseWriter, r *http.Request) {
 // content is different for every file and the same at every request.
 func (f *factory) content(schematic, version, name string) []byte {
 	line := fmt.Sprintf("stand-in for %s of Talos %s, schematic %s\n", name, version, schematic)
+	if strings.HasSuffix(name, "-secureboot-uki.efi") {
+		line = firmware.SignedUKI + ", " + line
+	}
 	return bytes.Repeat([]byte(line), f.size/len(line)+1)
 }
 
-// version tells which Talos version a kernel with this SHA-256 is of; "" when it is no file of ours.
-func (f *factory) version(sha256 string) string {
+// origin tells which Talos version and schematic a kernel with this SHA-256 is of; "" when it is no file of ours.
+func (f *factory) origin(sha256 string) (version, schematic string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.versions[sha256]
+	of := f.versions[sha256]
+	return of.version, of.schematic
 }
 
 // readMedium reads a virtual medium, as a BMC does for its machine, and tells
-// which Talos version is on it.
-func (f *Fleet) readMedium(ctx context.Context, uri string) (version string, err error) {
+// which Talos version and schematic is on it.
+func (f *Fleet) readMedium(ctx context.Context, uri string) (version, schematic string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, uri, http.NoBody)
 	if err != nil {
-		return "", fmt.Errorf("read the medium: %w", err)
+		return "", "", fmt.Errorf("read the medium: %w", err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("read the medium: %w", err)
+		return "", "", fmt.Errorf("read the medium: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("read the medium %s: the server answers %s", uri, response.Status)
+		return "", "", fmt.Errorf("read the medium %s: the server answers %s", uri, response.Status)
 	}
 	digest := sha256.New()
 	if _, err := io.Copy(digest, response.Body); err != nil {
-		return "", fmt.Errorf("read the medium %s: %w", uri, err)
+		return "", "", fmt.Errorf("read the medium %s: %w", uri, err)
 	}
-	return f.factory.version(hex.EncodeToString(digest.Sum(nil))), nil
+	version, schematic = f.factory.origin(hex.EncodeToString(digest.Sum(nil)))
+	return version, schematic, nil
 }
 
 func (f *factory) fetches() int {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/talos-provision/provision/bmc/redfishtest"
 	"github.com/talos-provision/provision/e2e/firmware"
+	"github.com/talos-provision/provision/e2e/talosnode"
 )
 
 // VanillaSchematic is the Image Factory's id of the schematic without any customisation.
@@ -30,6 +31,14 @@ type Config struct {
 	// Nodes is how many machines there are (1 to 10,000; 12 when 0), PerChassis
 	// how many of them share a chassis and its serial (4 when 0).
 	Nodes, PerChassis int
+	// Clusters, when set, are the clusters in place of one cluster of Nodes machines: every machine has a
+	// role, and installed nodes of a cluster find each other.
+	Clusters []Cluster
+	// MachineConfigs writes a machine config for every machine of Clusters, a talosconfig for each
+	// cluster, and the inventory's fields for both.
+	MachineConfigs bool
+	// DeliverByURL has provision.yaml say that machines fetch their machine configs, by talos.config=.
+	DeliverByURL bool
 	// Profile is the vendor of every BMC; Supermicro when zero.
 	Profile redfishtest.Profile
 	// TalosVersion is what the inventory asks for; v1.13.9 when empty.
@@ -40,6 +49,9 @@ type Config struct {
 	// to its first DHCP packet, KernelTime how long Talos takes from the
 	// kernel's start to its API. All may be 0.
 	PowerLag, POST, KernelTime time.Duration
+	// InstallTime is how long Talos installs itself, ReadyTime how long each late step of the boot of an
+	// installed node takes (etcd, kubelet, ready).
+	InstallTime, ReadyTime time.Duration
 	// TimeScale multiplies the waits of the firmware, such as EDK2's 4 s for offers; 0.05 when 0.
 	TimeScale float64
 	// ImageSize is the size of kernel and initramfs in bytes; 256 KiB when 0.
@@ -77,13 +89,23 @@ type Fleet struct {
 	relay    *firmware.Relay
 	factory  *factory
 	machines []*Machine
+	clusters talosnode.Clusters
 	stop     context.CancelFunc
 }
+
+// Clusters is how the clusters of installed nodes look to somebody who sees everything.
+func (f *Fleet) Clusters() []talosnode.ClusterReport { return f.clusters.Report() }
 
 // Start starts BMCs, relay and factory and writes the inventory. Every machine
 // is off. Close ends it.
 func Start(ctx context.Context, config Config) (_ *Fleet, err error) {
 	config = config.withDefaults()
+	if len(config.Clusters) > 0 {
+		config.Nodes = 0
+		for _, c := range config.Clusters {
+			config.Nodes += c.ControlPlanes + c.Workers
+		}
+	}
 	if config.Nodes < 1 || config.Nodes > 10000 {
 		return nil, fmt.Errorf("start a fleet of %d nodes: 1 to 10,000 fit the emulated network", config.Nodes)
 	}
@@ -146,6 +168,11 @@ func (f *Fleet) Machines() []*Machine { return f.machines }
 
 // ConfigFile is the provision.yaml of this fleet.
 func (f *Fleet) ConfigFile() string { return filepath.Join(f.config.Dir, "provision.yaml") }
+
+// Controller is the address and port where the boot services are to serve HTTP.
+func (f *Fleet) Controller() string {
+	return netip.AddrPortFrom(f.address(controllerOffset), httpPort).String()
+}
 
 // Fetches is how often the factory was asked for a boot file.
 func (f *Fleet) Fetches() int { return f.factory.fetches() }

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -26,14 +25,31 @@ type Machine struct {
 	// Install is the inventory's install flag, BootKind its bmc.boot ("" for none).
 	Install  bool
 	BootKind string
+	// SecureBoot makes the firmware refuse what is not signed and boot from the network by HTTP
+	// only; the inventory says so, with its MAC and UUID.
+	SecureBoot bool
+	// Asset is the chassis' asset tag, which only the firmware tells.
+	Asset string
 	// NetworkFirst boots from the network also without an override.
 	NetworkFirst bool
 	// Mute never sends a packet, as a machine on a dead port.
 	Mute bool
+	// HTTPRate is how many bytes a second the machine downloads at most, 0 for no bound.
+	HTTPRate int64
 	// Password is what the BMC takes; the inventory's is the fleet's.
 	Password string
 	// TalosIdentity, when set, is what the Talos API reports instead of the machine's own.
 	TalosIdentity *redfishtest.Hardware
+	// Cluster is the cluster whose folder of the inventory the machine is in, Role its label role there:
+	// RoleControlPlane, RoleWorker or "" for no label.
+	Cluster, Role string
+	// Disk is the system disk. It starts empty; one with a content is a machine that was installed before.
+	Disk *talosnode.Disk
+	// Devices are the block devices that Talos finds; one virtual disk /dev/vda of 20 GiB when empty.
+	Devices []talosnode.Device
+	// Faults are what goes wrong with Talos: an installation that hangs or brings another version, a
+	// node that never becomes ready.
+	Faults talosnode.Faults
 
 	fleet *Fleet
 	bmc   *redfishtest.Service
@@ -44,16 +60,26 @@ type Machine struct {
 	off     context.CancelFunc // set while the power is on
 	stopped chan struct{}      // closed when the powered life has ended
 	boots   []Booted
+	address string // of the last boot from the network: the machine's disk boots to the same
 }
 
 // Booted is one start of a machine, and what came of it.
 type Booted struct {
-	// Target is the boot override that was in force, "" for none.
-	Target string
+	// Target is the boot override that was in force, "" for none; URI what the BMC told the firmware to
+	// load, "" where it left that to DHCP.
+	Target, URI string
 	// Cmdline and Version are of the kernel that was started from the network or a medium, "" when the disk was booted.
 	Cmdline, Version string
+	// Source is "network", "medium" or "disk", "" when nothing was booted.
+	Source string
+	// Program is the name of the file that the firmware loaded from the network, Leased the address
+	// that it was given there: also Talos' own, when no argument gives it another.
+	Program string
+	Leased  netip.Addr
 	// Err is why the network boot failed.
 	Err error
+
+	schematic string // of the files that were booted from the network
 }
 
 // BMC is the machine's Redfish service.
@@ -106,17 +132,31 @@ func (m *Machine) Powered() bool {
 	return m.off != nil
 }
 
-// live is the machine's life from power-on to power-off.
+// live is the machine's life from power-on to power-off: boots, with a warm
+// reset between two of them.
 func (m *Machine) live(ctx context.Context, boot redfishtest.Boot) {
-	booted := Booted{Target: boot.Target}
+	for m.liveOnce(ctx, boot) {
+		boot = m.bmc.WarmReset()
+	}
+}
+
+// liveOnce is one boot, and reports whether it ended with a warm reset.
+func (m *Machine) liveOnce(ctx context.Context, boot redfishtest.Boot) (reset bool) {
+	booted := Booted{Target: boot.Target, URI: boot.HTTPBootURI}
 	if sleep(ctx, m.fleet.config.POST) != nil {
-		return
+		return false
 	}
 	if !m.Mute {
 		m.start(ctx, boot, &booted)
 	}
 	if ctx.Err() != nil {
-		return
+		return false
+	}
+	switch {
+	case booted.Version != "" && booted.Source == "":
+		booted.Source = "network"
+	case booted.Version == "" && !m.Mute && m.Disk.State().Installed():
+		booted.Source = "disk" // the next in the firmware's order, also after a network boot that failed
 	}
 	if booted.Err != nil {
 		m.log.Info("network boot failed", "machine", m.Name, "error", booted.Err)
@@ -124,63 +164,51 @@ func (m *Machine) live(ctx context.Context, boot redfishtest.Boot) {
 	m.mu.Lock()
 	m.boots = append(m.boots, booted)
 	m.mu.Unlock()
-	if booted.Version != "" {
-		m.runTalos(ctx, booted)
+	if booted.Source == "" {
+		return false
 	}
+	return m.runTalos(ctx, booted)
 }
 
 // start is what the firmware does with the boot target, and with none.
 func (m *Machine) start(ctx context.Context, boot redfishtest.Boot, booted *Booted) {
 	var outcome firmware.Outcome
 	switch target := boot.Target; {
+	case m.SecureBoot && (target == "Pxe" || target == "" && m.NetworkFirst):
+		outcome, booted.Err = m.firmware().HTTPBoot(ctx, m.fleet.relay, "")
 	case target == "Pxe" || target == "" && m.NetworkFirst:
 		outcome, booted.Err = m.firmware().NetworkBoot(ctx, m.fleet.relay)
 	case target == "UefiHttp":
 		outcome, booted.Err = m.firmware().HTTPBoot(ctx, m.fleet.relay, boot.HTTPBootURI)
 	case (target == "Cd" || target == "UsbCd") && boot.Media != "":
 		// The arguments of a medium are baked into it; here they are the node's address.
-		booted.Version, booted.Err = m.fleet.readMedium(ctx, boot.Media)
+		booted.Version, booted.schematic, booted.Err = m.fleet.readMedium(ctx, boot.Media)
 		booted.Cmdline = "ip=" + m.IP.String() + "::"
+		booted.Source = "medium"
 		return
 	}
+	booted.Program, booted.Leased = outcome.NetworkProgram.Name, outcome.Leased
 	if outcome.Kernel != nil {
 		booted.Cmdline = outcome.Kernel.Cmdline
-		booted.Version = m.fleet.factory.version(outcome.Kernel.KernelSHA256)
+		booted.Version, booted.schematic = m.fleet.factory.origin(outcome.Kernel.KernelSHA256)
 	}
 }
 
 func (m *Machine) firmware() firmware.Machine {
 	return firmware.Machine{
 		MAC: m.Hardware.MACs[0], UUID: m.Hardware.UUID, Serial: m.Hardware.Serial, BoardSerial: m.Hardware.BoardSerial,
-		Manufacturer: "Emulated", Product: m.Hardware.Model, Platform: m.Platform,
-		TFTPPort: tftpPort, TimeScale: m.fleet.config.TimeScale, Log: m.log,
+		Manufacturer: "Emulated", Product: m.Hardware.Model, Asset: m.Asset, Platform: m.Platform, SecureBoot: m.SecureBoot,
+		TFTPPort: tftpPort, TimeScale: m.fleet.config.TimeScale, Log: m.log, Faults: firmware.Faults{HTTPRate: m.HTTPRate},
 	}
 }
 
-// runTalos is the booted kernel: it takes the address of its command line and
-// serves the maintenance API there until the power goes.
-func (m *Machine) runTalos(ctx context.Context, booted Booted) {
-	if sleep(ctx, m.fleet.config.KernelTime) != nil {
-		return
+// address is where Talos comes up: at the one of its command line, else where
+// DHCP puts it, which is keyed by MAC.
+func (b Booted) address() string {
+	if static := staticAddress(b.Cmdline); static != "" || !b.Leased.IsValid() {
+		return static
 	}
-	hardware := m.Hardware
-	if m.TalosIdentity != nil {
-		hardware = *m.TalosIdentity
-	}
-	var links []talosnode.Link
-	for i, mac := range hardware.MACs {
-		links = append(links, talosnode.Link{Name: fmt.Sprintf("eth%d", i), MAC: mac})
-	}
-	node, err := talosnode.Start(ctx, talosnode.Config{
-		Address: staticAddress(booted.Cmdline), Version: booted.Version, UUID: hardware.UUID, Serial: hardware.Serial,
-		Manufacturer: "Emulated", Product: hardware.Model, Links: links, Cmdline: booted.Cmdline, Log: m.log,
-	})
-	if err != nil {
-		m.log.Error("Talos did not start", "machine", m.Name, "error", err)
-		return
-	}
-	<-ctx.Done()
-	node.Stop()
+	return b.Leased.String()
 }
 
 // staticAddress is the client address of the kernel argument ip=.

@@ -14,21 +14,26 @@ func (f *Fleet) write() error {
 		return fmt.Errorf("write the fleet's inventory: %w", err)
 	}
 	files := map[string]string{
-		"nodes/_defaults.yaml":                          f.rootDefaults(dir),
-		"nodes/" + f.config.Cluster + "/_defaults.yaml": f.clusterDefaults(),
-		"provision.yaml":                                f.provisionYAML(dir),
-		"ipxe/snponly.efi":                              standIn("snponly.efi"),
-		"ipxe/ipxe-amd64.efi":                           standIn("ipxe-amd64.efi"),
-		"ipxe/ipxe-arm64.efi":                           standIn("ipxe-arm64.efi"),
-		"ipxe/undionly.kpxe":                            standIn("undionly.kpxe"),
+		"nodes/_defaults.yaml": f.rootDefaults(dir),
+		"provision.yaml":       f.provisionYAML(dir),
+		"ipxe/snponly.efi":     standIn("snponly.efi"),
+		"ipxe/ipxe-amd64.efi":  standIn("ipxe-amd64.efi"),
+		"ipxe/ipxe-arm64.efi":  standIn("ipxe-arm64.efi"),
+		"ipxe/undionly.kpxe":   standIn("undionly.kpxe"),
+	}
+	for _, cluster := range f.clusterNames() {
+		files["nodes/"+cluster+"/_defaults.yaml"] = f.clusterDefaults(cluster)
 	}
 	for _, m := range f.machines {
-		files["nodes/"+f.config.Cluster+"/"+m.Name+".yaml"] = m.nodeYAML()
+		files["nodes/"+m.Cluster+"/"+m.Name+".yaml"] = m.nodeYAML()
 	}
 	for name, text := range files {
 		if err := f.writeFile(name, text, 0o644); err != nil {
 			return err
 		}
+	}
+	if f.config.MachineConfigs {
+		return f.writeMachineConfigs()
 	}
 	return nil
 }
@@ -59,8 +64,12 @@ bmc:
 `, VanillaSchematic, f.config.TalosVersion, bmcUsername, dir, dir)
 }
 
-func (f *Fleet) clusterDefaults() string {
-	return fmt.Sprintf("netmask: 255.255.0.0\ngateway: %[1]s\nntp: %[1]s\ninterface: eth0\n", f.address(relayOffset))
+func (f *Fleet) clusterDefaults(cluster string) string {
+	text := fmt.Sprintf("netmask: 255.255.0.0\ngateway: %[1]s\nntp: %[1]s\ninterface: eth0\n", f.address(relayOffset))
+	if f.config.MachineConfigs {
+		text += fmt.Sprintf("machineConfig: ../../configs/%[1]s/{{ .name }}.yaml\ntalosconfig: ../../configs/%[1]s/talosconfig\n", cluster)
+	}
+	return text
 }
 
 func (m *Machine) nodeYAML() string {
@@ -68,11 +77,21 @@ func (m *Machine) nodeYAML() string {
 	if m.BootKind != "" {
 		text += "  boot: " + m.BootKind + "\n"
 	}
+	if m.Role != "" {
+		text += "labels:\n  role: " + m.Role + "\n"
+	}
+	if m.SecureBoot {
+		text += fmt.Sprintf("secureBoot: true\nmac: %s\nuuid: %s\n", m.Hardware.MACs[0], m.Hardware.UUID)
+	}
 	return text
 }
 
 func (f *Fleet) provisionYAML(dir string) string {
 	controller := f.address(controllerOffset)
+	delivery := "api"
+	if f.config.DeliverByURL {
+		delivery = "url"
+	}
 	return fmt.Sprintf(`# Written by fleetsim: every port is above 1024 and every address on loopback.
 inventory: %[1]s/nodes
 state: %[1]s/state
@@ -103,8 +122,10 @@ budgets:
   attempts: 2
   minRebootInterval: 10s
   bootTimeout: 2m
+talos:
+  delivery: %[12]s
 `, dir, controller, dhcpPort, relayPort, f.config.Network.Masked(), f.address(leaseOffset), f.address(leaseEnd), f.address(relayOffset),
-		tftpPort, httpPort, f.factory.url)
+		tftpPort, httpPort, f.factory.url, delivery)
 }
 
 // standIn takes the place of an iPXE binary, which nobody executes here. EFI

@@ -49,6 +49,9 @@ func (f Firmware) board() (board, processor string) {
 	}
 	// Everything the accelerator can do: Talos wants x86-64-v2, Go's cryptography is quicker, and RDRAND
 	// saves the guest from waiting for randomness. Without five-level paging, which slows TCG.
+	if f == SecureUEFI {
+		return "q35,smm=on", "max,la57=off" // its variables are written in system management mode only
+	}
 	return "q35", "max,la57=off"
 }
 
@@ -105,13 +108,17 @@ func (m *Machine) firmwareArgs() ([]string, error) {
 	if m.config.HTTPBoot {
 		pxe = "n"
 	}
-	return []string{
+	args := []string{
 		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code,
 		"-drive", "if=pflash,format=raw,unit=1,file=" + escape(vars),
 		// Only IPv4: otherwise each failed network boot waits for IPv6 as well.
 		"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=" + pxe,
 		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n",
-	}, nil
+	}
+	if m.config.Firmware == SecureUEFI {
+		args = append(args, "-global", "driver=cfi.pflash01,property=secure,value=on")
+	}
+	return args, nil
 }
 
 // escape doubles commas, which separate QEMU's options.

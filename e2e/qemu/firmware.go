@@ -16,6 +16,8 @@ type Firmware string
 const (
 	// UEFI is OVMF with its own virtio network driver.
 	UEFI Firmware = "uefi"
+	// SecureUEFI is OVMF with Secure Boot switched on: it starts what SecureBootKey signed.
+	SecureUEFI Firmware = "uefi-secure-boot"
 	// BIOS is SeaBIOS with an iPXE option ROM on the network card.
 	BIOS Firmware = "bios"
 	// ARM64 is a 64-bit ARM machine with UEFI.
@@ -43,6 +45,17 @@ var ovmfPairs = [][2]string{
 	{"/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"},
 }
 
+// securePairs are code and variables with Secure Boot on and Debian's test key enrolled.
+var securePairs = [][2]string{{"/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "/usr/share/OVMF/OVMF_VARS_4M.snakeoil.fd"}}
+
+// The key that SecureUEFI trusts and its certificate, in PEM. Everybody has them:
+// the passphrase is SecureBootPassphrase.
+const (
+	SecureBootKey         = "/usr/share/ovmf/PkKek-1-snakeoil.key"
+	SecureBootCertificate = "/usr/share/ovmf/PkKek-1-snakeoil.pem"
+	SecureBootPassphrase  = "snakeoil"
+)
+
 // aavmfPairs are the same for 64-bit ARM.
 var aavmfPairs = [][2]string{
 	{"/usr/share/AAVMF/AAVMF_CODE.no-secboot.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"},
@@ -54,8 +67,12 @@ func findOVMF() (code, vars string, err error) { return UEFI.files() }
 // files are the code of a UEFI firmware and the template of its variables.
 func (f Firmware) files() (code, vars string, err error) {
 	pairs := ovmfPairs
-	if f == ARM64 {
+	switch f {
+	case ARM64:
 		pairs = aavmfPairs
+	case SecureUEFI:
+		pairs = securePairs
+	case UEFI, BIOS:
 	}
 	for _, pair := range pairs {
 		if exists(pair[0]) && exists(pair[1]) {
@@ -72,6 +89,15 @@ func MissingARM64() error {
 		return fmt.Errorf("the program %s is missing: run e2e/deps.sh", qemuProgramARM64)
 	}
 	_, _, err := ARM64.files()
+	return err
+}
+
+// MissingSecureUEFI is the same for SecureUEFI machines.
+func MissingSecureUEFI() error {
+	if !exists(SecureBootKey) || !exists(SecureBootCertificate) {
+		return fmt.Errorf("the key %s or its certificate is missing: run e2e/deps.sh", SecureBootKey)
+	}
+	_, _, err := SecureUEFI.files()
 	return err
 }
 

@@ -27,7 +27,7 @@ type Config struct {
 	Name string
 	// Dir is a folder for the machine's files; it must exist and not be shared with another machine.
 	Dir string
-	// Firmware is UEFI (default), BIOS or ARM64.
+	// Firmware is UEFI (default), SecureUEFI, BIOS or ARM64.
 	Firmware Firmware
 	// Serial, UUID, Manufacturer and Product go to SMBIOS type 1, BoardSerial to type 2,
 	// ChassisSerial to type 3.
@@ -46,6 +46,9 @@ type Config struct {
 	Memory int
 	// Accelerator for QEMU's -accel; "tcg" when empty, since a KVM device can be present and broken.
 	Accelerator string
+	// WarmReset, if set, is asked what the machine boots when its system resets it: its BMC's override may
+	// still be there. Nil boots by the default order.
+	WarmReset func() redfishtest.Boot
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -137,10 +140,14 @@ func (m *Machine) start(ctx context.Context, boot redfishtest.Boot) error {
 }
 
 // follow notices that the machine switched itself off or reset itself. After a
-// reset it boots by its default order, as a one-time boot target is used up.
+// reset it boots what its BMC says by then: a one-time boot target is used up.
 func (m *Machine) follow(r *run) {
 	reset := r.awaitShutdown()
 	_ = r.process.Kill()
+	var boot redfishtest.Boot
+	if reset && m.config.WarmReset != nil {
+		boot = m.config.WarmReset() // without the lock: the BMC asks this machine for its power
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.run != r {
@@ -153,7 +160,7 @@ func (m *Machine) follow(r *run) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if err := m.start(ctx, redfishtest.Boot{}); err != nil {
+	if err := m.start(ctx, boot); err != nil {
 		m.config.Log.Error("machine does not come back from a reset", "machine", m.config.Name, "error", err)
 	}
 }

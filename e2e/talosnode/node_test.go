@@ -3,7 +3,6 @@ package talosnode_test
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -191,18 +190,23 @@ func TestConfiguredNodeAnswersItsAdministratorOnly(t *testing.T) {
 
 func TestApplyHandsTheConfigOverAndClosesThePort(t *testing.T) {
 	t.Parallel()
-	applied := make(chan string, 2)
+	type call struct {
+		Data   string
+		DryRun bool
+	}
+	applied := make(chan call, 2)
 	node := start(t, talosnode.Config{Version: "v1.13.9", OnApply: func(data []byte, dryRun bool) {
-		applied <- fmt.Sprint(string(data), " ", dryRun)
+		applied <- call{string(data), dryRun}
 	}})
 	c := dial(t, node, insecure())
+	config := string(newPKI(t).config(t, controlPlane))
 	for _, dryRun := range []bool{true, false} {
-		req := &machine.ApplyConfigurationRequest{Data: []byte("version: v1alpha1"), DryRun: dryRun}
+		req := &machine.ApplyConfigurationRequest{Data: []byte(config), DryRun: dryRun}
 		if _, err := c.ApplyConfiguration(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := <-applied, fmt.Sprint("version: v1alpha1 ", dryRun); got != want {
-			t.Errorf("applied %q, want %q", got, want)
+		if got := <-applied; got != (call{config, dryRun}) {
+			t.Errorf("another config than %d bytes was handed over, or dry run was %t instead of %t", len(config), got.DryRun, dryRun)
 		}
 	}
 	eventuallyRefused(t, node.Addr().String())

@@ -32,10 +32,13 @@ type behaviour struct {
 	versionResource bool
 	// cmdlineResource: the COSI resource KernelCmdlines.runtime.talos.dev exists.
 	cmdlineResource bool
+	// noRebootMode: a configured node refuses to apply a config with the mode REBOOT.
+	noRebootMode bool
 }
 
 // behaviours, newest first.
 var behaviours = []behaviour{
+	{from: 14, apid: true, versionResource: true, cmdlineResource: true, noRebootMode: true},
 	{from: 13, apid: true, versionResource: true, cmdlineResource: true},
 	{from: 11, versionResource: true, cmdlineResource: true},
 	{from: 10, versionResource: true},

@@ -64,14 +64,30 @@ func masterBootRecord() []byte {
 	return sector
 }
 
-// WriteUEFI writes a disk that UEFI boots by the default name of a boot loader
-// on removable media (UEFI 2.10, 3.5.1.1). It needs mkfs.vfat and mtools.
+// WriteUEFI writes a disk that UEFI boots. It needs mkfs.vfat and mtools.
 func WriteUEFI(ctx context.Context, path string) error {
 	program := filepath.Join(filepath.Dir(path), filepath.Base(path)+".efi")
 	if err := os.WriteFile(program, efiProgram(), 0o600); err != nil {
 		return fmt.Errorf("writing the UEFI program: %w", err)
 	}
 	defer func() { _ = os.Remove(program) }()
+	return writeESP(ctx, path, program, size)
+}
+
+// WriteSystem writes the image of a disk that holds an EFI program, such as a
+// UKI, for UEFI to boot; its size is what that needs. It needs mkfs.vfat and mtools.
+func WriteSystem(ctx context.Context, path, program string) error {
+	info, err := os.Stat(program)
+	if err != nil {
+		return fmt.Errorf("making the UEFI disk %s: %w", path, err)
+	}
+	const room = 2 << 20 // for the file system's own tables
+	return writeESP(ctx, path, program, max(size, (info.Size()+2*room)/room*room))
+}
+
+// writeESP puts a program where UEFI looks for a boot loader: by the default
+// name on removable media (UEFI 2.10, 3.5.1.1).
+func writeESP(ctx context.Context, path, program string, size int64) error {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return fmt.Errorf("writing the UEFI disk: %w", err)
 	}
@@ -86,6 +102,17 @@ func WriteUEFI(ctx context.Context, path string) error {
 		if err := run(ctx, command); err != nil {
 			return fmt.Errorf("making the UEFI disk %s: %w", path, err)
 		}
+	}
+	return nil
+}
+
+// WriteEmpty writes a disk with nothing on it, of a size in bytes.
+func WriteEmpty(path string, size int64) error {
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return fmt.Errorf("writing the empty disk: %w", err)
+	}
+	if err := os.Truncate(path, size); err != nil {
+		return fmt.Errorf("sizing the empty disk: %w", err)
 	}
 	return nil
 }

@@ -70,3 +70,26 @@ func TestUEFIDiskHoldsTheDefaultLoader(t *testing.T) {
 		t.Errorf("size %v, %v", info, err)
 	}
 }
+
+func TestSystemDiskHasRoomForALargeProgram(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("mcopy"); err != nil {
+		if os.Getenv("E2E") == "required" {
+			t.Fatal("mtools is missing: run e2e/deps.sh")
+		}
+		t.Skip("mtools is missing: run e2e/deps.sh")
+	}
+	dir := t.TempDir()
+	program, path := filepath.Join(dir, "program.efi"), filepath.Join(dir, "disk.img")
+	want := bytes.Repeat([]byte("large "), 5<<20)
+	if err := os.WriteFile(program, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteSystem(t.Context(), path, program); err != nil {
+		t.Fatal(err)
+	}
+	got, err := exec.CommandContext(t.Context(), "mtype", "-i", path, "::/EFI/BOOT/BOOTX64.EFI").Output()
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the disk holds %d bytes as its loader (%v), want the program of %d", len(got), err, len(want))
+	}
+}

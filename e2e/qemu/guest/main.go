@@ -1,6 +1,7 @@
 // Command guest is the init of the virtual machines that stand in for Talos
-// nodes: it takes its address from the kernel command line as Talos does and
-// serves the maintenance API. It is packed into an initramfs by package image.
+// nodes: it takes its address from the kernel command line as Talos does, or from
+// the machine config on its disk, serves the Talos API and installs itself. It is
+// packed into an initramfs by package image.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,43 +54,87 @@ func run(ctx context.Context, out io.Writer) error {
 	if err := loadModules("/lib/modules"); err != nil {
 		return err
 	}
-	config, err := parseNetwork(args)
-	if err != nil {
-		say(out, "ignoring the network configuration of the command line, as Talos would: %v", err)
-		config = networkConfig{}
-	}
-	addresses, err := bringUp(ctx, config, func(format string, a ...any) { say(out, format, a...) })
+	log := func(format string, a ...any) { say(out, format, a...) }
+	disk, err := openDisk(args, log)
 	if err != nil {
 		return err
 	}
-	if err := serve(ctx, args, out, addresses); err != nil {
+	config, err := chooseNetwork(args, disk.State().MachineConfig, log)
+	if err != nil {
+		return err
+	}
+	addresses, err := bringUp(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	if err := serve(ctx, args, disk, out, addresses); err != nil {
 		return err
 	}
 	reap()
 	return nil
 }
 
-// serve starts the emulated Talos node with what this machine's SMBIOS says.
-func serve(ctx context.Context, args cmdline, out io.Writer, addresses []string) error {
-	version := args.first("talos.e2e.version", defaultVersion)
+// chooseNetwork takes the network of the machine config before that of the
+// kernel command line, as Talos does.
+func chooseNetwork(args cmdline, machineConfig []byte, log logf) (networkConfig, error) {
+	config, found, err := configuredNetwork(machineConfig)
+	if err != nil || found {
+		return config, err
+	}
+	if config, err = parseNetwork(args); err != nil {
+		log("ignoring the network configuration of the command line, as Talos would: %v", err)
+		return networkConfig{}, nil
+	}
+	return config, nil
+}
+
+// fromDiskArg is in the kernel command line of an installed system only.
+const fromDiskArg = "talos.e2e.boot"
+
+// readyTime is how long etcd and kubelet take to start, each.
+const readyTime = 300 * time.Millisecond
+
+// serve starts the emulated Talos node with what this machine's SMBIOS and its
+// disk say.
+func serve(ctx context.Context, args cmdline, disk *talosnode.Disk, out io.Writer, addresses []string) error {
 	links, err := describeLinks()
 	if err != nil {
 		return err
 	}
+	devices, err := describeDevices()
+	if err != nil {
+		return err
+	}
 	node := talosnode.Config{
-		Version:      version,
+		Version:      args.first("talos.e2e.version", defaultVersion),
 		UUID:         dmi("product_uuid"),
 		Serial:       dmi("product_serial"),
 		Manufacturer: dmi("sys_vendor"),
 		Product:      dmi("product_name"),
 		Links:        links,
+		Devices:      devices,
 		Cmdline:      strings.Join(args, " "),
+		Disk:         disk,
+		FromDisk:     args.first(fromDiskArg, "") == "disk",
+		ReadyTime:    readyTime,
+		Reboot:       func() { restart(out) },
+		PowerOff:     powerOff,
 		Log:          slog.New(slog.NewTextHandler(out, nil)),
+	}
+	source, mode := "the network", "maintenance"
+	if node.FromDisk {
+		node.Version, source = disk.State().Version, "the disk"
+	}
+	if disk.State().Configured() && len(addresses) > 0 {
+		node.Address = addresses[0] // which the cluster knows it by
 	}
 	if _, err := talosnode.Start(ctx, node); err != nil {
 		return fmt.Errorf("starting the maintenance API: %w", err)
 	}
-	say(out, "maintenance API of Talos %s listens at %s, UUID %s", version, strings.Join(addresses, " "), node.UUID)
+	if disk.State().Configured() { // unless the command line had it wiped
+		mode = "configured"
+	}
+	say(out, "%s API of Talos %s listens at %s, UUID %s, booted from %s", mode, node.Version, strings.Join(addresses, " "), node.UUID, source)
 	return nil
 }
 
@@ -107,6 +153,15 @@ func reap() {
 				break
 			}
 		}
+	}
+}
+
+// restart is a warm reset.
+func restart(out io.Writer) {
+	say(out, "resets itself")
+	unix.Sync()
+	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART); err != nil {
+		say(out, "FATAL: the reset: %v", err)
 	}
 }
 

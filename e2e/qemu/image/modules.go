@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// requiredModules are the drivers without which the guest has no network.
-var requiredModules = []string{"virtio_pci", "virtio_net", "8021q", "af_packet"}
+// requiredModules are the drivers without which the guest has no network or no disk.
+var requiredModules = []string{"virtio_pci", "virtio_net", "8021q", "af_packet", "virtio_blk"}
 
 // optionalModules are taken when the kernel has them: other NICs that QEMU
 // offers, and a source of randomness.
