@@ -12,7 +12,7 @@ CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
 # program themselves, which the test cache does not see: -count=1.
 TESTFLAGS ?= -race -count=1 -timeout 20m
 
-.PHONY: help build test unit e2e lint fmt demo bench bench-boot fuzz image deps clean
+.PHONY: help build test unit e2e e2e-talos lint fmt demo demo-ready bench bench-boot fuzz image deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,15 @@ unit: ## Run the tests that need no QEMU and no root
 e2e: deps ## Run the end-to-end tests alone: real firmware in QEMU
 	E2E=required go test $(TESTFLAGS) -v ./e2e/...
 
+# Needs root. Under TCG each boot takes minutes: E2E_ACCEL=kvm where KVM works.
+e2e-talos: ## The same on real Talos files: TALOS_KERNEL=... TALOS_INITRAMFS=... [TALOS_VERSION=v1.13.9] [E2E_ACCEL=kvm]
+	@for file in "$(TALOS_KERNEL)" "$(TALOS_INITRAMFS)"; do \
+	  [ -f "$$file" ] || { echo "e2e-talos: there is no file '$$file'. Set TALOS_KERNEL and TALOS_INITRAMFS to kernel-amd64 and initramfs-amd64.xz" \
+	    "of the Image Factory's schematic without any customization, and TALOS_VERSION to their version (v1.13.9 when it is not set)" >&2; exit 2; }; \
+	done
+	$(MAKE) deps
+	E2E=required TALOS_KERNEL='$(abspath $(TALOS_KERNEL))' TALOS_INITRAMFS='$(abspath $(TALOS_INITRAMFS))' go test -race -count=1 -timeout 120m -v ./e2e
+
 lint: ## Run golangci-lint as pinned in tools/go.mod
 	$(GOTOOL) golangci-lint run ./...
 
@@ -37,6 +46,9 @@ fmt: ## Format the code
 
 demo: build ## Provision 12 emulated nodes in three chassis on this machine, without root
 	bash cmd/fleetsim/demo.sh
+
+demo-ready: build ## Take six emulated nodes of two clusters from powered off to Ready, without root
+	bash cmd/fleetsim/demo-ready.sh
 
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

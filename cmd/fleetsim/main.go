@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,10 +45,25 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := os.WriteFile(filepath.Join(config.Dir, "ready"), nil, 0o644); err != nil {
 		return err
 	}
-	fmt.Printf("%d machines are there, all off. In another terminal:\n\n  provision --config %s --cluster %s\n\nCtrl-C ends the fleet.\n",
-		len(f.Machines()), f.ConfigFile(), config.Cluster)
+	fmt.Printf("%d machines are there, all off. In another terminal:\n\n", len(f.Machines()))
+	for _, name := range names(config) {
+		fmt.Printf("  provision --config %s --cluster %s\n", f.ConfigFile(), name)
+	}
+	fmt.Print("\nCtrl-C ends the fleet.\n")
 	<-ctx.Done()
-	return nil
+	fmt.Println()
+	return printNodes(os.Stdout, f.Clusters())
+}
+
+func names(config fleet.Config) []string {
+	if len(config.Clusters) == 0 {
+		return []string{config.Cluster}
+	}
+	var all []string
+	for _, c := range config.Clusters {
+		all = append(all, c.Name)
+	}
+	return all
 }
 
 func parse(args []string) (config fleet.Config, level slog.Level, err error) {
@@ -56,11 +73,19 @@ func parse(args []string) (config fleet.Config, level slog.Level, err error) {
 	flags.StringVar(&config.Dir, "dir", ".demo", "folder for inventory, configuration, state and cache")
 	flags.StringVar(&config.Cluster, "cluster", "demo", "name of the cluster")
 	flags.IntVar(&config.Nodes, "nodes", 12, "number of machines")
+	flags.Func("clusters", "clusters in place of --cluster and --nodes, as `name:control-planes:workers,...`", func(text string) (err error) {
+		config.Clusters, err = parseClusters(text)
+		return err
+	})
+	flags.BoolVar(&config.MachineConfigs, "machine-configs", false, "write a machine config for every node of --clusters, and talosconfigs")
+	flags.BoolVar(&config.DeliverByURL, "deliver-by-url", false, "have provision.yaml deliver machine configs by URL")
 	flags.IntVar(&config.PerChassis, "per-chassis", 4, "boards in one chassis, which share its serial")
 	flags.StringVar(&config.TalosVersion, "talos-version", "v1.13.9", "Talos version that the inventory asks for")
 	flags.DurationVar(&config.PowerLag, "power-lag", 500*time.Millisecond, "time that a BMC takes to switch")
 	flags.DurationVar(&config.POST, "post", 2*time.Second, "time from power-on to the first DHCP packet")
 	flags.DurationVar(&config.KernelTime, "kernel-time", 2*time.Second, "time from the kernel's start to the Talos API")
+	flags.DurationVar(&config.InstallTime, "install-time", 3*time.Second, "time that Talos takes to install itself")
+	flags.DurationVar(&config.ReadyTime, "ready-time", time.Second, "time of each late step of an installed node's boot: etcd, kubelet, ready")
 	flags.IntVar(&config.ImageSize, "image-size", 1<<20, "bytes of kernel and of initramfs")
 	flags.TextVar(&level, "log-level", slog.LevelError, "debug, info, warn or error")
 	if err := flags.Parse(args); err != nil {
@@ -77,5 +102,29 @@ func parse(args []string) (config fleet.Config, level slog.Level, err error) {
 		return config, level, fmt.Errorf("--vendor %s is not known", *vendor)
 	}
 	config.Profile = profile
+	if config.MachineConfigs && len(config.Clusters) == 0 {
+		return config, level, errors.New("--machine-configs needs roles: name the clusters with --clusters")
+	}
 	return config, level, nil
+}
+
+// parseClusters reads "k8s-prod:3:1,k8s-test:1:1".
+func parseClusters(text string) ([]fleet.Cluster, error) {
+	var all []fleet.Cluster
+	for part := range strings.SplitSeq(text, ",") {
+		fields := strings.Split(part, ":")
+		if len(fields) != 3 || fields[0] == "" {
+			return nil, fmt.Errorf("%q: want the form k8s-prod:3:1", part)
+		}
+		controlPlanes, err := strconv.ParseUint(fields[1], 10, 16)
+		if err != nil || controlPlanes == 0 {
+			return nil, fmt.Errorf("%q: a cluster has one control plane or more", part)
+		}
+		workers, err := strconv.ParseUint(fields[2], 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %q is no number of workers", part, fields[2])
+		}
+		all = append(all, fleet.Cluster{Name: fields[0], ControlPlanes: int(controlPlanes), Workers: int(workers)})
+	}
+	return all, nil
 }

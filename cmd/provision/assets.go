@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/talos-provision/provision/bmc"
 	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/pxe/assets"
 )
 
@@ -181,6 +181,9 @@ func (d *desk) wanted(image imageFlags) ([]assets.Ref, error) {
 	if len(nodes) == 0 {
 		return nil, usageError("no node of this selection is marked install: true, so no boot file is needed")
 	}
+	if err := know(d.cache, nodes); err != nil {
+		return nil, err
+	}
 	refs := imagesOf(nodes)
 	for _, ref := range refs {
 		if err := ref.Validate(); err != nil {
@@ -190,15 +193,25 @@ func (d *desk) wanted(image imageFlags) ([]assets.Ref, error) {
 	return refs, nil
 }
 
-// imagesOf are the boot files of nodes, each once, sorted.
-func imagesOf(nodes []inventory.Node) []assets.Ref {
-	var refs []assets.Ref
+// know tells the cache what the schematics of nodes consist of, so that it can
+// register those that the factory lacks.
+func know(cache *assets.Cache, nodes []inventory.Node) error {
 	for _, n := range nodes {
-		if n.BMC.Boot == string(bmc.BootMedia) {
-			refs = append(refs, assets.ISO(n.SchematicID, n.TalosVersion, n.Arch, false))
+		if n.Schematic == nil {
 			continue
 		}
-		refs = append(refs, assets.Image{Schematic: n.SchematicID, Version: n.TalosVersion, Arch: n.Arch}.Refs()...)
+		if _, err := cache.Know(*n.Schematic); err != nil {
+			return usageError("schematic of %s (%s): %v", n.ID(), n.Origin("schematic"), err)
+		}
+	}
+	return nil
+}
+
+// imagesOf are the boot files of nodes, each once, sorted.
+func imagesOf(nodes []inventory.Node) []assets.Ref {
+	refs := make([]assets.Ref, 0, 2*len(nodes))
+	for _, n := range nodes {
+		refs = append(refs, provisioner.ImagesOf(n)...)
 	}
 	slices.SortFunc(refs, func(a, b assets.Ref) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(refs)

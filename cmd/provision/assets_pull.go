@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/talos-provision/provision/inventory/schematic"
 	"github.com/talos-provision/provision/pxe/assets"
-	"github.com/talos-provision/provision/pxe/assets/schematic"
 )
 
 // imageFlags name one image that is in no inventory.

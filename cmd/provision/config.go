@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/talos-provision/provision/provisioner"
 )
 
 // defaultConfigFile is read when it is there and no --config is given.
@@ -29,6 +31,8 @@ type config struct {
 	Assets  assetsConfig  `yaml:"assets"`
 	Power   powerConfig   `yaml:"power"`
 	Budgets budgetsConfig `yaml:"budgets"`
+	Talos   talosConfig   `yaml:"talos"`
+	Upgrade upgradeConfig `yaml:"upgrade"`
 }
 
 type networkConfig struct {
@@ -50,6 +54,13 @@ type budgetsConfig struct {
 	Attempts          int           `yaml:"attempts"`
 	MinRebootInterval time.Duration `yaml:"minRebootInterval"`
 	BootTimeout       time.Duration `yaml:"bootTimeout"`
+	InstallTimeout    time.Duration `yaml:"installTimeout"`
+	ReadyTimeout      time.Duration `yaml:"readyTimeout"`
+}
+
+type talosConfig struct {
+	// Delivery is how machine configs reach their nodes: api or url.
+	Delivery string `yaml:"delivery"`
 }
 
 func defaultConfig() config {
@@ -62,7 +73,9 @@ func defaultConfig() config {
 		IPXEDir:   "/usr/lib/ipxe",
 		Assets:    assetsConfig{Factory: "https://factory.talos.dev", Cache: "/var/cache/provision"},
 		Power:     powerConfig{Parallel: 8, Window: 10 * time.Second, Jitter: 2 * time.Second},
-		Budgets:   budgetsConfig{Attempts: 3, MinRebootInterval: 5 * time.Minute, BootTimeout: 15 * time.Minute},
+		Budgets:   budgetsConfig{Attempts: 3, MinRebootInterval: 5 * time.Minute, BootTimeout: 15 * time.Minute, InstallTimeout: 30 * time.Minute, ReadyTimeout: 15 * time.Minute},
+		Talos:     talosConfig{Delivery: string(provisioner.DeliverByAPI)},
+		Upgrade:   defaultUpgradeConfig(),
 	}
 }
 
@@ -134,7 +147,7 @@ func (c *config) check() error {
 	if c.Power.Parallel < 1 {
 		return usageError("power.parallel is %d: at least 1 is needed", c.Power.Parallel)
 	}
-	return nil
+	return c.Upgrade.check()
 }
 
 // stateFile is where the state of the nodes is kept.

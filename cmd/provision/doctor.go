@@ -35,30 +35,22 @@ type doctorReport struct {
 }
 
 func (a *app) doctor(ctx context.Context) error {
-	asJSON, err := a.json()
+	s, err := a.open()
 	if err != nil {
 		return err
 	}
-	log, err := a.logger()
+	options, err := s.config.examination()
 	if err != nil {
 		return err
 	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	options, err := c.examination()
-	if err != nil {
-		return err
-	}
-	options.Log = log
-	found := a.patients(c, &options)
+	options.Log = s.log
+	found := a.patients(s.config, &options)
 	found = append(found, doctor.Run(ctx, options)...)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	report := doctorReport{doctor.Worst(found), found}
-	if err := a.printReport(report, asJSON); err != nil {
+	if err := a.printReport(report, s.asJSON); err != nil {
 		return err
 	}
 	if report.Result == doctor.Fail {
@@ -128,7 +120,7 @@ func (a *app) patients(c config, o *doctor.Options) []doctor.Finding {
 		finding.Hint = "name the folder with --inventory or inventory in provision.yaml"
 		return []doctor.Finding{finding}
 	}
-	nodes, err := tree.Select(inventory.Selection{Cluster: a.flags.cluster, Nodes: hostlist(a.flags.nodes)})
+	nodes, err := a.chosen(tree)
 	if err != nil {
 		finding.Result, finding.Message = doctor.Fail, err.Error()
 		finding.Hint = "`provision inventory show` lists the nodes"
@@ -157,13 +149,6 @@ func (a *app) patients(c config, o *doctor.Options) []doctor.Finding {
 		finding.Hint = "`provision inventory validate` lists them"
 	}
 	return []doctor.Finding{finding}
-}
-
-func hostlist(nodes string) []string {
-	if nodes == "" {
-		return nil
-	}
-	return []string{nodes}
 }
 
 func (a *app) printReport(report doctorReport, asJSON bool) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -109,6 +110,42 @@ func TestTheDoctorLooksAtAHostWithoutConfiguration(t *testing.T) {
 	writeFile(t, config, "tftp: {listen: nonsense}\n")
 	if r := provision(t, "doctor", "--config", config); r.status != exitUsage || !strings.Contains(r.err, "tftp.listen") {
 		t.Errorf("a wrong address: status %d: %s", r.status, r.err)
+	}
+}
+
+func TestTheDoctorLooksAtEveryInterface(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "provision.yaml")
+	writeFile(t, config, "network: {interfaces: [lo, nosuch0]}\ninventory: "+dir+"/nodes\nassets: {factory: 'http://127.0.0.1:9'}\nipxeDir: "+dir+"\nstate: "+dir+"\n")
+	results := map[string]doctor.Result{}
+	for _, f := range report(t, provision(t, "doctor", "--config", config, "-o", "json"))["interface"] {
+		if results[f.Subject] != doctor.Fail {
+			results[f.Subject] = f.Result
+		}
+	}
+	// Loopback is a warning at most: only emulated machines are there.
+	if results["lo"] == "" || results["lo"] == doctor.Fail || results["nosuch0"] != doctor.Fail {
+		t.Errorf("interfaces: %v", results)
+	}
+}
+
+func TestTheDoctorAsksTheBMCsOfTheSelectedNodes(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, fleet.Config{Nodes: 4})
+	for _, tc := range []struct {
+		args []string
+		want int
+	}{
+		{nil, 4},
+		{[]string{"--node", "node-[01-03]"}, 3},
+		{[]string{"--node", "node-[01-03]", "--exclude", "node-02"}, 2},
+	} {
+		r := provision(t, append([]string{"doctor", "--config", f.ConfigFile(), "-o", "json"}, tc.args...)...)
+		want := fmt.Sprintf("%d nodes, %d with a BMC address", tc.want, tc.want)
+		if got := report(t, r)["inventory"][0].Message; got != want {
+			t.Errorf("%v: %q, want %q", tc.args, got, want)
+		}
 	}
 }
 

@@ -81,30 +81,20 @@ func (f discoverFlags) check(cluster string) error {
 }
 
 func (a *app) inventoryDiscover(ctx context.Context, f discoverFlags) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
 	if err := f.check(a.flags.cluster); err != nil {
 		return err
 	}
-	log, err := a.logger()
+	s, err := a.open()
 	if err != nil {
 		return err
 	}
-	c, err := a.loadConfig()
+	if s.tree, err = a.growingInventory(s.config); err != nil {
+		return err
+	}
+	jobs, extra, err := a.discoverJobs(ctx, f, s.config, s.tree)
 	if err != nil {
 		return err
 	}
-	tree, err := a.growingInventory(c)
-	if err != nil {
-		return err
-	}
-	jobs, extra, err := a.discoverJobs(ctx, f, c, tree)
-	if err != nil {
-		return err
-	}
-	s := &session{app: a, log: log, config: c, tree: tree}
 	scanner := discovery.Scanner{
 		ConnectTimeout: f.timeout,
 		OnSighting:     a.tellSighting,
@@ -120,14 +110,14 @@ func (a *app) inventoryDiscover(ctx context.Context, f discoverFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &discovered{app: a, dir: c.Inventory, stopped: stopped}
-	d.report, err = discovery.Propose(seen, tree, discovery.Options{
-		Inventory: c.Inventory, Cluster: a.flags.cluster, NameFormat: f.nameFormat, BMC: extra,
+	d := &discovered{app: a, dir: s.config.Inventory, stopped: stopped}
+	d.report, err = discovery.Propose(seen, s.tree, discovery.Options{
+		Inventory: s.config.Inventory, Cluster: a.flags.cluster, NameFormat: f.nameFormat, BMC: extra,
 	})
 	if err != nil {
 		return &statusError{exitUsage, err.Error()}
 	}
-	return d.conclude(f.write, asJSON)
+	return d.conclude(f.write, s.asJSON)
 }
 
 // growingInventory reads the inventory; one that does not exist yet is empty.

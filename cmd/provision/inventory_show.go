@@ -96,6 +96,9 @@ func (a *app) showNode(n inventory.Node) error {
 	if err := table(a.out, []string{"FIELD", "FROM", "VALUE"}, rows); err != nil {
 		return err
 	}
+	if n.SecureBoot {
+		args = "(that of the signed image)"
+	}
 	_, err = fmt.Fprintf(a.out, "\nkernel command line:\n%s\n", args)
 	return err
 }
@@ -114,6 +117,14 @@ func flatten(n inventory.Node) (map[string]string, error) {
 	values := map[string]string{}
 	for field, value := range tree {
 		nested, ok := value.(map[string]any)
+		if field == "schematic" { // one value, however deep
+			text, err := json.Marshal(nested)
+			if err != nil {
+				return nil, err
+			}
+			values[field] = string(text)
+			continue
+		}
 		if !ok {
 			values[field] = text(value)
 			continue

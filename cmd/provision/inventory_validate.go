@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/provisioner/machineconfig"
 )
 
 type validateFlags struct {
@@ -22,7 +23,8 @@ func inventoryValidateCommand(a *app) *cobra.Command {
 		Use:   "validate",
 		Short: "Check every file of the inventory; exits 2 on errors, 0 with warnings only",
 		Long: `validate reads the whole inventory, whatever is selected, and tells everything
-that is wrong in one pass, with file, line, column and what to do.
+that is wrong in one pass, with file, line, column and what to do. The machine
+configs that it names are read and checked too.
 
 Exit status: 0 sound, or warnings only; 2 errors, or warnings with --strict.`,
 		Args: cobra.NoArgs,
@@ -79,6 +81,7 @@ func (a *app) inventoryValidate(f validateFlags) error {
 	if err != nil {
 		return &statusError{exitUsage, err.Error()}
 	}
+	findings = findings.With(machineconfig.Source{Inventory: c.Inventory}.Check(tree.Nodes))
 	if f.strict {
 		findings = findings.Strict()
 	}

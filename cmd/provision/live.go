@@ -32,7 +32,7 @@ func serveLive(ctx context.Context, path string, state *store.Store) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /nodes", func(w http.ResponseWriter, r *http.Request) {
-		nodes, err := state.Nodes(r.URL.Query().Get("cluster"))
+		nodes, err := state.Status(r.URL.Query().Get("cluster"))
 		reply(w, nodes, err)
 	})
 	mux.HandleFunc("GET /unknown", func(w http.ResponseWriter, _ *http.Request) {

@@ -62,6 +62,7 @@ type flags struct {
 	yes       bool
 	dryRun    bool
 	reinstall string
+	until     string
 }
 
 func main() {
@@ -131,7 +132,7 @@ Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory err
 	p.StringVarP(&a.flags.output, "output", "o", "table", "output: table or json")
 	p.StringVar(&a.flags.logLevel, "log-level", "warn", "log to standard error from this level on: debug, info, warn or error")
 	a.runFlags(root)
-	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), versionCommand(a))
+	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), clusterCommand(a), versionCommand(a))
 	return root
 }
 
@@ -139,6 +140,7 @@ Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory err
 func (a *app) runFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&a.flags.yes, "yes", false, "do not ask before machines are power cycled")
+	f.StringVar(&a.flags.until, "until", "", "how far to take the nodes: maintenance, configured, installed or ready (default ready for a node with a machineConfig, else maintenance)")
 	f.BoolVar(&a.flags.dryRun, "dry-run", false, "only say what would happen to each node (= provision plan)")
 	f.StringVar(&a.flags.reinstall, "reinstall", "", "nodes that may be WIPED and installed anew although they run a configured Talos")
 }

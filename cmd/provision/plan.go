@@ -19,6 +19,7 @@ func planCommand(a *app) *cobra.Command {
 			return a.provision(cmd.Context())
 		},
 	}
+	c.Flags().StringVar(&a.flags.until, "until", "", "plan as if --until were given to the run")
 	c.Flags().StringVar(&a.flags.reinstall, "reinstall", "", "plan as if these nodes were named with --reinstall")
 	return c
 }
@@ -37,9 +38,9 @@ func (a *app) planTable(p provisioner.Plan) error {
 	}
 	rows := make([][]string, 0, len(p.Nodes))
 	for _, n := range p.Nodes {
-		rows = append(rows, []string{n.Node, string(n.Action), orDash(n.Power), orDash(string(n.IdentifiedBy)), orDash(n.TalosVersion), why(n)})
+		rows = append(rows, []string{n.Node, string(n.Action), orDash(string(n.Until)), orDash(n.Power), orDash(string(n.IdentifiedBy)), orDash(n.TalosVersion), why(n)})
 	}
-	if err := table(a.out, []string{"NODE", "ACTION", "POWER", "IDENTIFIED BY", "TALOS", "WHY"}, rows); err != nil {
+	if err := table(a.out, []string{"NODE", "ACTION", "UNTIL", "POWER", "IDENTIFIED BY", "TALOS", "WHY"}, rows); err != nil {
 		return err
 	}
 	for _, n := range p.Nodes {
@@ -48,7 +49,7 @@ func (a *app) planTable(p provisioner.Plan) error {
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "\n%d to install, %d to go on with, %d done, %d skipped, %d held for safety, %d that cannot be done\n",
-		p.Count(provisioner.ActionInstall), p.Count(provisioner.ActionResume), p.Count(provisioner.ActionDone),
+		p.Count(provisioner.ActionInstall), p.Count(provisioner.ActionResume, provisioner.ActionConfigure, provisioner.ActionFollow), p.Count(provisioner.ActionDone),
 		p.Count(provisioner.ActionSkip), p.Count(provisioner.ActionHold), p.Count(provisioner.ActionFail))
 	return err
 }

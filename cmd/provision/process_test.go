@@ -24,7 +24,13 @@ type process struct {
 
 func startProcess(t *testing.T, f *fleet.Fleet) *process {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "--config", f.ConfigFile(), "--cluster", "demo", "--yes", "-o", "json")
+	return startProcessOn(t, f, "demo")
+}
+
+// startProcessOn is startProcess for a cluster of any name.
+func startProcessOn(t *testing.T, f *fleet.Fleet, cluster string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--config", f.ConfigFile(), "--cluster", cluster, "--yes", "-o", "json")
 	cmd.Env = append(os.Environ(), asProvision+"=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -34,7 +34,8 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (
 		HTTP: pxe.HTTP{
 			Listen: s.config.HTTP.Listen,
 			Options: httpboot.Options{
-				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP, OnScript: c.ObserveScript,
+				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP, OnProgress: c.ObserveProgress, OnScript: c.ObserveScript,
+				HandOut:      c.HandOut,
 				MaxTransfers: s.config.HTTP.MaxTransfers,
 			},
 		},
@@ -47,7 +48,11 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (
 }
 
 func (s *session) assetCache() (*assets.Cache, error) {
-	return s.config.assetCache(assets.Options{Log: s.log})
+	cache, err := s.config.assetCache(assets.Options{Log: s.log})
+	if err != nil {
+		return nil, err
+	}
+	return cache, know(cache, s.selected)
 }
 
 // pullParallel bounds the downloads from the Image Factory.

@@ -23,8 +23,8 @@ func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) 
 		Listen: config.Listen, BootListen: config.BootListen, RelayPort: config.RelayPort,
 		Interface: network.Interface, Interfaces: network.Interfaces, ServerAddress: network.Address,
 		Assertive: config.Assertive, Authoritative: config.Authoritative, Unicast: config.Unicast, ReplyDelay: config.ReplyDelay,
-		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease,
-		OnProblem: func(p dhcp.Problem) { s.log.Warn("DHCP: "+p.Message, "kind", p.Kind, "mac", p.MAC, "ip", p.IP) },
+		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease, HTTPPath: c.HTTPPath,
+		OnProblem: c.ObserveProblem, // its log tells of each too
 	}
 	if policy := admissions[config.Unknown]; policy != dhcp.Boot {
 		options.Admit = func(mac string) dhcp.Admission {

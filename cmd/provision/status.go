@@ -3,16 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
 
-	"github.com/talos-provision/provision/inventory/identity"
 	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/pxe/httpboot"
 )
 
 func statusCommand(a *app) *cobra.Command {
@@ -53,36 +53,18 @@ func (a *app) statusUnknown(ctx context.Context) error {
 		say(a.out, "no unknown machine has asked for a boot script\n")
 	}
 	for _, m := range machines {
-		say(a.out, "# %s %s, %s, %s; asked %d times, last at %s from %s\n# %s\n", m.Manufacturer, m.Product, orDash(m.Arch), orDash(m.Platform),
-			m.Times, m.Seen.Local().Format(time.DateTime), m.Source, m.Reason)
-		say(a.out, "%s\n", nodeFile(m.Facts))
+		say(a.out, "# asked %d times, last at %s; %s\n%s\n", m.Times, m.Seen.Local().Format(time.DateTime), m.Reason, asked(m).InventoryYAML())
 	}
 	return nil
 }
 
-// nodeFile is what an inventory file needs to recognise a machine.
-func nodeFile(f identity.Facts) string {
-	node := struct {
-		Serial      string   `yaml:"serial,omitempty"`
-		BoardSerial string   `yaml:"boardSerial,omitempty"`
-		UUID        string   `yaml:"uuid,omitempty"`
-		MACs        []string `yaml:"macs,omitempty,flow"`
-	}{
-		Serial: identity.NormalizeSerial(f.Serial), BoardSerial: identity.NormalizeSerial(f.BoardSerial), UUID: f.UUID,
+// asked is what an unknown machine sent when it asked last.
+func asked(m store.Unknown) httpboot.Request {
+	source, _ := netip.ParseAddr(m.Source) // for a comment: none is as good
+	return httpboot.Request{
+		Facts: m.Facts, Arch: m.Arch, Platform: m.Platform, Manufacturer: m.Manufacturer, Product: m.Product, Asset: m.Asset,
+		NICs: m.NICs, Source: source,
 	}
-	if identity.NormalizeUUID(f.UUID) == "" {
-		node.UUID = ""
-	}
-	for _, mac := range f.MACs {
-		if mac = identity.NormalizeMAC(mac); mac != "" {
-			node.MACs = append(node.MACs, mac)
-		}
-	}
-	text, err := yaml.Marshal(node)
-	if err != nil {
-		return "# " + err.Error()
-	}
-	return string(text)
 }
 
 func (a *app) status(ctx context.Context) error {
@@ -95,7 +77,7 @@ func (a *app) status(ctx context.Context) error {
 		return err
 	}
 	nodes, err := readState(ctx, c, "/nodes?cluster="+url.QueryEscape(a.flags.cluster), func(s *store.Store) ([]store.Node, error) {
-		return s.Nodes(a.flags.cluster)
+		return s.Status(a.flags.cluster)
 	})
 	if err != nil {
 		return err
