@@ -100,6 +100,7 @@ func rearm(ctx context.Context, n *node) (transition, error) {
 	n.renewToken()
 	n.remember(func(r *store.Node) {
 		r.Attempts++
+		r.ConfiguredBy = ""
 		r.LastPowerOn = time.Now()
 	})
 	return transition{state: Armed, step: stepPoweringOn, message: "powering on"}, nil

@@ -220,6 +220,9 @@ func (n *node) probe(ctx context.Context) (transition, error) {
 	}
 	switch o.State {
 	case talos.Maintenance:
+		if n.over && n.c.confirm(n.Node, o) == "" {
+			return transition{}, failed(CauseMaintenanceAgain, "it was booted over its installation, and its disk has no config: it is in maintenance at %s. Nothing was written", host)
+		}
 		if n.lastMiss = n.c.confirm(n.Node, o); n.lastMiss != "" {
 			return transition{}, nil
 		}
@@ -231,7 +234,12 @@ func (n *node) probe(ctx context.Context) (transition, error) {
 		if n.fetchedBefore(ctx, host) {
 			return n.mayHaveFetched(), nil
 		}
-		if stages[n.sighted().stage].rank >= stages[stageInitramfs].rank {
+		loaded := stages[n.sighted().stage].rank >= stages[stageInitramfs].rank
+		if n.over && loaded {
+			n.rememberAddress(host, n.TalosVersion)
+			return transition{state: Installed, message: "runs Talos " + n.TalosVersion + " from the network, over its installation"}, nil
+		}
+		if loaded {
 			return transition{}, failed(CauseConfigured, "it booted from the network and came up configured: its disk holds an installation")
 		}
 		n.lastMiss = "a configured Talos answers at " + host + ", and it is not known whose"

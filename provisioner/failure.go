@@ -70,7 +70,7 @@ var hints = map[Cause]string{
 	CauseMaintenanceAgain:  "look at the server's console: the install image may be out of the node's reach, or the disk may refuse writes",
 	CauseNetworkAgain:      "put the disk first in the BIOS boot order, or give the node a localBoot that its firmware understands",
 	CauseWrongPKI:          "the talosconfig must be of the same secrets as the machine config; a Talos of another cluster on the disk asks for --reinstall",
-	CauseNotInstalled:      "look at the server's console: mostly the node cannot pull its install image (machine.install.image, DNS, gateway, registry), or its firmware does not boot the disk",
+	CauseNotInstalled:      "look at the server's console: mostly the node cannot pull its install image (machine.install.image, DNS, gateway, registry), or its firmware does not boot the disk; run again to go on waiting, or name it with --reinstall to begin anew",
 	CauseInstalledDiffers:  "make machine.install.image agree with talosVersion and schematicID of the inventory, then name the node with --reinstall",
 	CauseBootstrap:         "every control plane of the inventory must answer before etcd may be bootstrapped; run again when it does",
 	CauseNotReady:          "`talosctl health` and the kubelet's log of the node tell more; run again to go on waiting: nothing is installed anew",

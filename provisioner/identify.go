@@ -17,7 +17,7 @@ func identify(ctx context.Context, n *node) (transition, error) {
 	if err != nil {
 		return transition{}, err
 	}
-	if n.IP != "" && !n.c.opts.Reinstall[n.ID()] {
+	if n.IP != "" && !n.over && !n.c.opts.Reinstall[n.ID()] {
 		if o := n.c.opts.Prober.Probe(ctx, n.IP); o.State == talos.Configured {
 			return transition{}, held(CauseConfigured, "a configured Talos answers at %s", n.IP)
 		}

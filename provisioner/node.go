@@ -19,7 +19,9 @@ type node struct {
 	// args is the kernel command line of its install script.
 	args string
 	// goal is where the run ends for the node; config and admin are what lies beyond maintenance needs.
-	goal   Goal
+	goal Goal
+	// over says that the node is booted over its installation, which stays: no config is sent.
+	over   bool
 	config machineconfig.Config
 	admin  Admin
 	// resumed: an earlier controller worked on it in this run.
@@ -67,8 +69,8 @@ func (c *Controller) newNode(run store.Run, p PlanNode) (*node, error) {
 		Facts: p.Facts, Vendor: p.Vendor, Model: p.Model,
 	}
 	if found {
-		// The reboot interval holds over all runs, the attempts within one (I7).
-		n.record.LastPowerOn = old.LastPowerOn
+		// What is on its disk, and the reboot interval, hold over all runs, the attempts within one (I7).
+		n.record.LastPowerOn, n.record.ConfiguredBy = old.LastPowerOn, old.ConfiguredBy
 		if old.Run == run.ID {
 			n.record.Attempts = old.Attempts
 		}
@@ -196,6 +198,12 @@ func (n *node) update(change func(*store.Node)) error {
 	now := time.Now()
 	if record.State != before.State {
 		record.Since = now
+	}
+	switch state := State(record.State); {
+	case state == Maintenance:
+		record.ConfiguredBy = ""
+	case state.rank() >= Configured.rank() && record.ConfiguredBy == "":
+		record.ConfiguredBy = record.Run
 	}
 	event := store.Event{
 		Time: now.UTC(), Run: record.Run, Cluster: record.Cluster, Node: record.Name,

@@ -280,22 +280,18 @@ func (c *Controller) judgeTalos(p PlanNode, s sighting) PlanNode {
 
 // judgeSilent decides about a node that does not answer and that an earlier run
 // gave its machine config (I2): it may be in the middle of its install, or be
-// switched off with a cluster's data on its disk. It is not booted anew unless named.
+// switched off with a cluster's data on its disk. It is not booted anew unless
+// named, however often it was found silent since.
 func (c *Controller) judgeSilent(p PlanNode, record store.Node) (PlanNode, bool) {
-	if c.opts.Reinstall[p.node.ID()] {
+	if c.opts.Reinstall[p.node.ID()] || record.ConfiguredBy == "" {
 		return p, false
 	}
-	switch State(record.State) {
-	case Configured:
-		if p.Until.Installs() {
-			p.found = Configured
-			return p.decide(ActionFollow, fmt.Sprintf("run %s gave it its machine config, and it installs itself", record.Run)), true
-		}
-	case Installed, Ready:
-	default:
-		return p, false
+	installing := State(record.State) == Configured || State(record.State) == Failed && Cause(record.Message) == CauseNotInstalled
+	if installing && p.Until.Installs() {
+		p.found = Configured
+		return p.decide(ActionFollow, fmt.Sprintf("run %s gave it its machine config, and it installs itself", record.ConfiguredBy)), true
 	}
-	f := held(CauseConfigured, "run %s installed it, and it does not answer at %s", record.Run, p.node.IP)
+	f := held(CauseConfigured, "run %s installed it, and it does not answer at %s", record.ConfiguredBy, p.node.IP)
 	f.Hint = "switch it on and see to its network; to wipe and install it anew, name it with --reinstall"
 	return p.refuse(f), true
 }

@@ -46,7 +46,7 @@ type API struct {
 	etcd      *process
 	kubelet   *kubelet
 	// stopping ends by stop: the stand-ins are in its time.
-	stopping context.Context //nolint:containedctx // of all that runs here until Stop
+	stopping context.Context
 	stop     context.CancelFunc
 }
 

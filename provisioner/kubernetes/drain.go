@@ -89,7 +89,7 @@ func (c *Cluster) helper(ctx context.Context, o DrainOptions) *drain.Helper {
 		Ctx: ctx, Client: c.client,
 		Timeout: o.Timeout, GracePeriodSeconds: seconds, EvictErrorRetryDelay: o.Retry,
 		IgnoreAllDaemonSets: true, DeleteEmptyDirData: !o.KeepEmptyDir, Force: o.Bare,
-		DisableEviction: true, ChunkSize: chunk, Out: told, ErrOut: told,
+		ChunkSize: chunk, Out: told, ErrOut: told,
 		OnPodDeletionOrEvictionFinished: func(pod *corev1.Pod, _ bool, err error) {
 			if err == nil {
 				_, _ = fmt.Fprintf(told, "pod %s/%s is gone", pod.Namespace, pod.Name)

@@ -37,6 +37,9 @@ type Node struct {
 	Address string `json:"address,omitempty"`
 	// SeenInMaintenance says that this run found the machine in maintenance: it was no member of any cluster then.
 	SeenInMaintenance bool `json:"seenInMaintenance,omitempty"`
+	// ConfiguredBy is the run that gave it its machine config, or found it with one, since it was last
+	// booted from the network; kept over all runs (I2).
+	ConfiguredBy string `json:"configuredBy,omitempty"`
 	// InstallDisk is the disk that its machine config selected on the node, such as /dev/sda.
 	InstallDisk string `json:"installDisk,omitempty"`
 	// TalosVersion is what the node itself reported, empty when it cannot tell (Talos 1.9).

@@ -11,7 +11,7 @@ import (
 // nodeChecks are all reasons not to upgrade one node, and fill in the plan's
 // decisions on the way: each may use what those before it decided.
 var nodeChecks = []func(p planner, m Machine, n *PlanNode) []Finding{
-	checkPresence, checkPath, checkCompatibility, checkKubernetesVersion, checkSecureBoot, checkSchematic, checkConfig, checkAPI, checkInstaller, checkKubernetesNode,
+	checkPresence, checkPath, checkCompatibility, checkKubernetesVersion, checkSecureBoot, checkSchematic, checkConfig, checkAPI, checkInstaller, checkNetBoot, checkKubernetesNode,
 }
 
 // checkPresence: is it there, and a working node of this cluster?

@@ -22,6 +22,9 @@ const (
 // install has the node write its new boot assets. With the legacy API the node
 // goes on by itself and reboots.
 func install(ctx context.Context, n *node) (transition, error) {
+	if n.r.o.NetBoot != nil && !n.record.NetBooted {
+		return netBoot(ctx, n)
+	}
 	deadline := time.Now().Add(n.r.o.Timeouts.Install)
 	for attempt := 1; ; attempt++ {
 		before, err := n.baseline(ctx)

@@ -25,7 +25,7 @@ func (w *world) Inspect(ctx context.Context, host string) talos.Running {
 		}
 		r.State, r.Reached, r.Version, r.Schematic, r.Role = talos.Configured, true, b.version, b.schematic, b.role
 		r.Stage, r.Ready, r.BootID = "running", !b.unready, fmt.Sprintf("%s-boot-%d", b.uuid, b.boot)
-		r.Facts = identity.Facts{UUID: b.uuid}
+		r.Facts, r.SystemDisk = identity.Facts{UUID: b.uuid}, "/dev/sda"
 		r.Kubernetes.Name = b.k.Name
 		return nil
 	})

@@ -60,6 +60,8 @@ type box struct {
 	boot               int
 	upAt               time.Time // it is away until then
 	away               bool      // until it is power cycled
+	disk               string    // what its disk boots, while it runs from the network
+	netBoots           int
 	maintenance        bool
 	unready            bool
 	secureBoot         bool
@@ -257,6 +259,9 @@ func (w *world) takenDown(b *box) {
 func (w *world) goDown(b *box, takes time.Duration) {
 	b.boot++
 	b.upAt = time.Now().Add(takes)
+	if b.disk != "" { // it ran from the network
+		b.version, b.disk = b.disk, ""
+	}
 	if b.staged != "" {
 		b.version, b.schematic = b.staged, b.stagedS
 	}

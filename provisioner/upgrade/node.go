@@ -113,6 +113,8 @@ func (n *node) revive(ctx context.Context) error {
 	}
 	return n.enter(ctx, transition{state, at, "the run goes on", func(r *Record) {
 		r.FailedIn, r.FailedStep, r.Rescued = "", "", false
+		// Whether it still runs what it was booted with from the network is not known: it is booted anew.
+		r.NetBooted = r.NetBooted && state != Drained
 	}})
 }
 

@@ -64,6 +64,8 @@ type Options struct {
 	Talos   Talos
 	// Kubernetes may be nil with NoDrain.
 	Kubernetes Kubernetes
+	// NetBoot, when set, boots each node into the target over the network before it installs it.
+	NetBoot NetBoot
 	// BMC may be nil.
 	BMC   BMC
 	Store Store

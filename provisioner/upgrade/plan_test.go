@@ -25,7 +25,7 @@ func goodSurvey(controlPlanes, workers int, running string) upgrade.Survey {
 		m := upgrade.Machine{Member: upgrade.Member{Name: name, Host: fmt.Sprintf("10.0.0.%d", i+1)}}
 		m.Running = talos.Running{
 			Host: m.Host, State: talos.Configured, Reached: true, Version: running, Stage: "running", Ready: true, Role: role,
-			Schematic: schematicA, BootID: "boot-" + name, Facts: identity.Facts{UUID: "uuid-" + name},
+			Schematic: schematicA, BootID: "boot-" + name, Facts: identity.Facts{UUID: "uuid-" + name}, SystemDisk: "/dev/sda",
 		}
 		m.Details.SecureBootKnown = true
 		m.Kubernetes = &upgrade.KubernetesNode{Name: name, Addresses: []string{m.Host}, Kubelet: "v1.34.1", Ready: true}
@@ -106,6 +106,12 @@ var refusals = []struct {
 	}},
 	{upgrade.CodeConfigRefused, upgrade.ScopeNode, "w-1", func(_ *upgrade.Options, s *upgrade.Survey) { // devantler-tech/platform#2099
 		s.Machines[3].Details.ExtraKernelArgs, s.Machines[3].Details.GrubUseUKICmdline = []string{"net.ifnames=0"}, true
+	}},
+	{upgrade.CodeNetBoot, upgrade.ScopeNode, "w-1", func(o *upgrade.Options, _ *upgrade.Survey) {
+		o.NetBoot = noNetBoot{"w-1", errors.New("it has no BMC")}
+	}},
+	{upgrade.CodeNetBoot, upgrade.ScopeNode, "w-1", func(o *upgrade.Options, s *upgrade.Survey) {
+		o.NetBoot, s.Machines[3].Running.SystemDisk = noNetBoot{}, ""
 	}},
 	{upgrade.CodeEtcdUnreachable, upgrade.ScopeRun, "", func(_ *upgrade.Options, s *upgrade.Survey) { s.Etcd.Err = errors.New("no quorum") }},
 	{upgrade.CodeEtcdUnreachable, upgrade.ScopeRun, "cp-3", func(_ *upgrade.Options, s *upgrade.Survey) {

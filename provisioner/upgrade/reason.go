@@ -81,6 +81,7 @@ const (
 	CodeSingleNode       Code = "single-node"
 	CodeCanaryUnknown    Code = "canary-unknown"
 	CodeCanaryHeld       Code = "canary-held"
+	CodeNetBoot          Code = "network-boot"
 	CodeHealth           Code = "health"
 )
 
@@ -149,6 +150,7 @@ var reasons = map[Code]reason{
 	CodeSingleNode:       {ScopeRun, "accept with --single-node that etcd and the Kubernetes API are away while it reboots"},
 	CodeCanaryUnknown:    {ScopeRun, "name nodes of this cluster that are to be upgraded with --canary"},
 	CodeCanaryHeld:       {ScopeRun, "let its disruption budgets allow a disruption, or take another canary"},
+	CodeNetBoot:          {ScopeNode, "upgrade it by its disk, without --method pxe; or correct what is named in the inventory"},
 	CodeHealth:           {ScopeRun, "`talosctl health` tells more"},
 }
 

@@ -25,6 +25,7 @@ const (
 // that starts again does:
 //
 //	cordoning, draining, uncordoning   it asks again: twice is the same as once
+//	net-booting                        it waits, and boots the node from the network again if that does not show
 //	installing                         it asks again, unless the node runs the target, or has rebooted on a legacy order;
 //	                                   a node that is at it refuses a second order
 //	Upgrading                          it orders the reboot, and installs nothing
@@ -40,6 +41,7 @@ const (
 	// Of Cordoned.
 	stepDraining step = "draining"
 	// Of Drained.
+	stepNetBooting step = "net-booting"
 	stepInstalling step = "installing"
 	// Of Rebooting.
 	stepOrdering     step = "ordering"
@@ -81,6 +83,9 @@ type Record struct {
 	BootID string `json:"bootID,omitempty"`
 	// UUID tells another machine at its address.
 	UUID string `json:"uuid,omitempty"`
+
+	// NetBooted: it runs, or ran, the target from the network, and has its installation still before it.
+	NetBooted bool `json:"netBooted,omitempty"`
 
 	// Cordoned: it is, or may be, cordoned by us.
 	Cordoned bool `json:"cordoned"`

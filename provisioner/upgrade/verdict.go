@@ -27,6 +27,7 @@ const (
 	VerdictCordon         Verdict = "cordon failed"
 	VerdictDrain          Verdict = "drain failed"
 	VerdictUncordon       Verdict = "uncordon failed"
+	VerdictNetBoot        Verdict = "network boot failed"
 	VerdictUnfit          Verdict = "cluster unfit"
 )
 
@@ -53,6 +54,7 @@ var endings = map[Verdict]ending{
 	VerdictCordon:         {"look at the Kubernetes API; --continue tries again", ""},
 	VerdictDrain:          {"the pods named are not evicted within the time: look at their PodDisruptionBudgets; --continue drains again", ""},
 	VerdictUncordon:       {"it runs the new version and only its cordon is left; --continue takes it off", ""},
+	VerdictNetBoot:        {"its disk is as before: look at the machine's console and at the log of the boot services; a power cycle boots what it ran before; --continue boots it from the network again", Drained},
 	VerdictUnfit:          {"bring the cluster back to health first; --continue looks again", ""},
 }
 
