@@ -15,7 +15,7 @@ TESTFLAGS ?= -race -count=1 -timeout 20m
 .PHONY: help build test unit e2e e2e-talos lint fmt demo demo-ready bench bench-boot fuzz image deps clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build bin/provision and bin/fleetsim, static
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -36,7 +36,7 @@ e2e-talos: ## The same on real Talos files: TALOS_KERNEL=... TALOS_INITRAMFS=...
 	    "of the Image Factory's schematic without any customization, and TALOS_VERSION to their version (v1.13.9 when it is not set)" >&2; exit 2; }; \
 	done
 	$(MAKE) deps
-	E2E=required TALOS_KERNEL='$(abspath $(TALOS_KERNEL))' TALOS_INITRAMFS='$(abspath $(TALOS_INITRAMFS))' go test -race -count=1 -timeout 120m -v ./e2e
+	E2E=required TALOS_KERNEL='$(abspath $(TALOS_KERNEL))' TALOS_INITRAMFS='$(abspath $(TALOS_INITRAMFS))' go test $(TESTFLAGS) -timeout 120m -v ./e2e
 
 lint: ## Run golangci-lint as pinned in tools/go.mod
 	$(GOTOOL) golangci-lint run ./...
@@ -49,6 +49,9 @@ demo: build ## Provision 12 emulated nodes in three chassis on this machine, wit
 
 demo-ready: build ## Take six emulated nodes of two clusters from powered off to Ready, without root
 	bash cmd/fleetsim/demo-ready.sh
+
+demo-upgrade: build ## Take a running emulated cluster of 3+3 nodes two minor versions up, without root
+	bash cmd/fleetsim/demo-upgrade.sh
 
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

@@ -140,6 +140,9 @@ func (s *site) bootedFromDisk(server server, log string, installer *atomic.Int64
 	if n := strings.Count(log, "a machine asked for a boot script"); n != 1 {
 		s.t.Errorf("boot scripts were asked for %d times, want once, before the install", n)
 	}
+	if n := strings.Count(log, "/"+image.KernelName+" source="); n != 1 {
+		s.t.Errorf("the kernel was sent %d times, want once, before the install", n)
+	}
 	first, second, _ := strings.Cut(server.SerialHistory(), "power-on 2")
 	for _, want := range []string{"guest: installed: wrote ", "guest: resets itself"} {
 		if !strings.Contains(first, want) {

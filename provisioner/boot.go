@@ -244,6 +244,7 @@ func (n *node) probe(ctx context.Context) (transition, error) {
 		}
 		n.lastMiss = "a configured Talos answers at " + host + ", and it is not known whose"
 	case talos.Unreachable:
+		return transition{}, n.lookElsewhere(ctx)
 	}
 	return transition{}, nil
 }

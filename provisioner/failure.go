@@ -26,6 +26,7 @@ const (
 	CauseImageNotFinished  Cause = "image never finished"
 	CauseKernelNeverCameUp Cause = "kernel never came up"
 	CauseWrongMachine      Cause = "wrong machine"
+	CauseOtherAddress      Cause = "other address"
 	CauseMedium            Cause = "medium never came up"
 	CauseSignedUnasked     Cause = "signed image never asked for"
 	CauseSignedNeverCameUp Cause = "signed image never came up"
@@ -60,6 +61,7 @@ var hints = map[Cause]string{
 	CauseImageNotFinished:  "look at the server's console and at the network's error counters; the download was begun and never completed",
 	CauseKernelNeverCameUp: "look at the server's console; check ip, vlan, interface and gateway of the node: the kernel was loaded and its Talos API never answered",
 	CauseWrongMachine:      "another machine uses the node's address: correct ip in the inventory or take that machine off the network",
+	CauseOtherAddress:      "it did not take ip= and vlan= of its kernel arguments: ntp must be an address and no name, and interface one that the machine has; `provision inventory validate` and the server's console tell more",
 	CauseMedium:            "look at the server's console; a medium carries no arguments of ours: the address must come from the schematic's extraKernelArgs or from DHCP",
 	CauseSignedUnasked:     "the firmware got an address and never asked for its signed image: switch UEFI HTTP boot on in its BIOS set-up, and PXE off; with Secure Boot on it refuses iPXE",
 	CauseSignedNeverCameUp: "look at the server's console: a security violation there means that the keys of the image are not enrolled; the address must come from DHCP, or from the schematic",

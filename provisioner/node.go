@@ -39,6 +39,8 @@ type node struct {
 	wasOn    bool   // the machine was on when the session was opened
 	lastMiss string // why the latest probe did not confirm the node
 	applies  int    // how often its config was sent
+	// elsewhere counts the looks in a row that found it at another address than its own.
+	elsewhere int
 	// bootstrapped says that etcd of its cluster runs, or was told to; bootstrapWaits why it was not yet.
 	bootstrapped   bool
 	bootstrapWaits string

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +15,7 @@ import (
 )
 
 // demo runs one of the scripts as make does, in folders and on a network of its own.
-func demo(t *testing.T, script string, args ...string) string {
+func demo(t *testing.T, script string, env []string, args ...string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("the demos take a minute")
@@ -24,7 +26,7 @@ func demo(t *testing.T, script string, args ...string) string {
 		t.Fatalf("build the programs: %v\n%s", err, out)
 	}
 	run := exec.CommandContext(t.Context(), "bash", append([]string{script, "--post", "100ms", "--kernel-time", "100ms", "--install-time", "100ms"}, args...)...)
-	run.Env = append(run.Environ(), "BIN="+filepath.Clean(bin), "DIR="+t.TempDir())
+	run.Env = append(run.Environ(), append(env, "BIN="+filepath.Clean(bin), "DIR="+t.TempDir())...)
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)
@@ -34,7 +36,7 @@ func demo(t *testing.T, script string, args ...string) string {
 
 func TestTheDemoProvisionsTwelveNodes(t *testing.T) {
 	t.Parallel()
-	out := demo(t, "demo.sh", "--network", "127.90.0.0/16")
+	out := demo(t, "demo.sh", nil, "--network", "127.90.0.0/16")
 	if !regexp.MustCompile(`(?m)^12 done, 0 failed, 0 held, 0 skipped$`).MatchString(out) {
 		t.Errorf("not every node was provisioned:\n%s", out)
 	}
@@ -48,9 +50,10 @@ func TestTheDemoOfClustersEndsWithSixReadyNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := demo(t, "demo-ready.sh", args...)
-			var got []string
-			for _, row := range regexp.MustCompile(`(?m)^(k8s-\S+ +node-\S+ +\S+ +\S+) +v1.13.9`).FindAllStringSubmatch(out, -1) {
+			out := demo(t, "demo-ready.sh", nil, args...)
+			rows := regexp.MustCompile(`(?m)^(k8s-\S+ +node-\S+ +\S+ +\S+) +v1.13.9`).FindAllStringSubmatch(out, -1)
+			got := make([]string, 0, len(rows))
+			for _, row := range rows {
 				got = append(got, regexp.MustCompile(` +`).ReplaceAllString(row[1], " "))
 			}
 			want := []string{
@@ -78,5 +81,53 @@ func TestNodesAreShownAsTheyAre(t *testing.T) {
 		"a         n3     NotRegistered   <none>          v1.13.9   127.0.0.3\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" || err != nil {
 		t.Errorf("error %v, table (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestTheDemoOfUpgradesEndsTwoMinorVersionsUp(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		network string
+		env     []string
+		says    string
+	}{
+		"without Kubernetes": {"127.96.0.0/16", []string{"CACHE=/nonexistent"}, "no kube-apiserver"},
+		"with Kubernetes":    {"127.97.0.0/16", nil, "a real kube-apiserver"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tt.env == nil {
+				needKubernetes(t)
+			}
+			out := demo(t, "demo-upgrade.sh", tt.env, "--network", tt.network, "--ready-time", "100ms")
+			if !strings.Contains(out, tt.says) {
+				t.Errorf("it does not say %q", tt.says)
+			}
+			for _, line := range []string{`6 upgraded, 0 failed, 0 held`, `k8s-prod +node-06 +Ready +<none> +v1\.13\.9 .*`, `.* node-01 +Upgraded +upgraded from v1\.12\.12 to v1\.13\.9`} {
+				if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(out) {
+					t.Errorf("no line is like %s:\n%s", line, out)
+				}
+			}
+		})
+	}
+}
+
+// needKubernetes skips the test where the programs have not been built; with
+// E2E=required that is an error.
+func needKubernetes(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts etcd and kube-apiserver")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"kube-apiserver/kube-apiserver", "etcd/usr/bin/etcd"} {
+		if _, err := os.Stat(filepath.Join(cache, "talos-provision", program)); err != nil && os.Getenv("E2E") == "required" {
+			t.Fatal(err)
+		} else if err != nil {
+			t.Skip(err)
+		}
 	}
 }

@@ -41,11 +41,18 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	state := "all off"
+	if config.Installed {
+		if err := f.AwaitReady(ctx); err != nil {
+			return err
+		}
+		state = "all on and ready"
+	}
 	// Scripts wait for this file.
 	if err := os.WriteFile(filepath.Join(config.Dir, "ready"), nil, 0o644); err != nil {
 		return err
 	}
-	fmt.Printf("%d machines are there, all off. In another terminal:\n\n", len(f.Machines()))
+	fmt.Printf("%d machines are there, %s. In another terminal:\n\n", len(f.Machines()), state)
 	for _, name := range names(config) {
 		fmt.Printf("  provision --config %s --cluster %s\n", f.ConfigFile(), name)
 	}
@@ -79,6 +86,12 @@ func parse(args []string) (config fleet.Config, level slog.Level, err error) {
 	})
 	flags.BoolVar(&config.MachineConfigs, "machine-configs", false, "write a machine config for every node of --clusters, and talosconfigs")
 	flags.BoolVar(&config.DeliverByURL, "deliver-by-url", false, "have provision.yaml deliver machine configs by URL")
+	flags.BoolVar(&config.Installed, "installed", false, "the machines of --clusters were installed before and are on; needs --machine-configs")
+	flags.BoolVar(&config.Kubernetes, "kubernetes", false, "a real Kubernetes API for each cluster, from e2e/deps.sh; needs --machine-configs")
+	flags.Func("releases", "versions of Talos whose installers there are, as `v1.12.12,...` (default all)", func(text string) error {
+		config.Releases = strings.Split(text, ",")
+		return nil
+	})
 	flags.IntVar(&config.PerChassis, "per-chassis", 4, "boards in one chassis, which share its serial")
 	flags.StringVar(&config.TalosVersion, "talos-version", "v1.13.9", "Talos version that the inventory asks for")
 	flags.DurationVar(&config.PowerLag, "power-lag", 500*time.Millisecond, "time that a BMC takes to switch")
@@ -102,6 +115,9 @@ func parse(args []string) (config fleet.Config, level slog.Level, err error) {
 		return config, level, fmt.Errorf("--vendor %s is not known", *vendor)
 	}
 	config.Profile = profile
+	if (config.Installed || config.Kubernetes) && !config.MachineConfigs {
+		return config, level, errors.New("--installed and --kubernetes need --machine-configs")
+	}
 	if config.MachineConfigs && len(config.Clusters) == 0 {
 		return config, level, errors.New("--machine-configs needs roles: name the clusters with --clusters")
 	}

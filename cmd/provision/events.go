@@ -13,6 +13,8 @@ import (
 
 // tell prints an event: a line of JSON for machines, a short line for people.
 func (s *session) tell(e store.Event) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	if s.asJSON {
 		line, err := json.Marshal(e)
 		if err == nil {

@@ -132,7 +132,7 @@ Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory err
 	p.StringVarP(&a.flags.output, "output", "o", "table", "output: table or json")
 	p.StringVar(&a.flags.logLevel, "log-level", "warn", "log to standard error from this level on: debug, info, warn or error")
 	a.runFlags(root)
-	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), clusterCommand(a), versionCommand(a))
+	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), clusterCommand(a), upgradeCommand(a), versionCommand(a))
 	return root
 }
 

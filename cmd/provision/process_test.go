@@ -30,7 +30,13 @@ func startProcess(t *testing.T, f *fleet.Fleet) *process {
 // startProcessOn is startProcess for a cluster of any name.
 func startProcessOn(t *testing.T, f *fleet.Fleet, cluster string) *process {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "--config", f.ConfigFile(), "--cluster", cluster, "--yes", "-o", "json")
+	return startCommand(t, "--config", f.ConfigFile(), "--cluster", cluster, "--yes", "-o", "json")
+}
+
+// startCommand is any command line whose output are events.
+func startCommand(t *testing.T, args ...string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProvision+"=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

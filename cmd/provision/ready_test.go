@@ -124,9 +124,11 @@ func TestI2ASilentNodeThatHasItsConfigIsNotInstalledAnew(t *testing.T) {
 	if err := f.Machines()[0].PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r, last := provisionCluster(t, f, "prod")
-	if e := last["node-01"]; r.status != exitRefused || e.State != "Held" || !strings.Contains(e.Error, "installed it, and it does not answer") {
-		t.Errorf("status %d, last event %+v; want it held", r.status, e)
+	for range 3 { // what a run writes down of it does not make the next forget
+		r, last := provisionCluster(t, f, "prod")
+		if e := last["node-01"]; r.status != exitRefused || e.State != "Held" || !strings.Contains(e.Error, "installed it, and it does not answer") {
+			t.Errorf("status %d, last event %+v; want it held", r.status, e)
+		}
 	}
 	if diff := cmp.Diff([]int{1}, powerOns(f)); diff != "" {
 		t.Errorf("power-ons (-want +got):\n%s", diff)

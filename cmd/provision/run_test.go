@@ -10,6 +10,7 @@ import (
 	"github.com/talos-provision/provision/bmc/redfishtest"
 	"github.com/talos-provision/provision/e2e/fleet"
 	"github.com/talos-provision/provision/e2e/talosnode"
+	"github.com/talos-provision/provision/provisioner"
 )
 
 // The main job: three chassis of four boards, whose nodes share serials.
@@ -387,5 +388,21 @@ func TestI2ANodeConfiguredAfterItsRunIsSkipped(t *testing.T) {
 	}
 	if n := m.BMC().PowerOns(); n != 1 {
 		t.Errorf("powered on %d times, want 1", n)
+	}
+}
+
+// A node whose Talos drops ip= comes up at its lease: that is told for what it
+// is, and soon.
+func TestANodeThatComesUpAtAnotherAddressIsNamed(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, fleet.Config{Nodes: 1, TimeScale: 0.01})
+	edit(t, f, "nodes/demo/_defaults.yaml", "ntp: ", "ntp: pool.ntp.org #")
+	r, last := install(t, f)
+	e := last["node-01"]
+	if r.status != exitFailed || e.Message != string(provisioner.CauseOtherAddress) || !strings.Contains(e.Error, "silent at its own address "+f.Machines()[0].IP.String()) {
+		t.Errorf("status %d, last event %+v; want %q", r.status, e, provisioner.CauseOtherAddress)
+	}
+	if !strings.Contains(e.Hint, "ntp") {
+		t.Errorf("the hint %q does not name the usual reason", e.Hint)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"sync"
 
 	"github.com/talos-provision/provision/bmc"
 	"github.com/talos-provision/provision/inventory"
@@ -25,6 +26,7 @@ type session struct {
 	tree     *inventory.Tree
 	selected []inventory.Node
 	wiped    map[string]bool // cluster/name of the nodes named with --reinstall
+	telling  sync.Mutex      // events come from several goroutines
 }
 
 // open reads the flags that every session has, and the configuration.

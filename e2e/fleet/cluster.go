@@ -107,7 +107,11 @@ func (f *Fleet) configInput(cluster string) (*generate.Input, error) {
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("it has no control plane: give it one")
 	}
-	return generate.NewInput(cluster, "https://"+endpoints[0]+":6443", kubernetes,
+	endpoint := endpoints[0]
+	if f.config.Kubernetes {
+		endpoint = f.kubernetesAddress(cluster).String()
+	}
+	return generate.NewInput(cluster, fmt.Sprintf("https://%s:%d", endpoint, kubernetesPort), kubernetes,
 		generate.WithSecretsBundle(bundle), generate.WithVersionContract(contract), generate.WithEndpointList(endpoints),
 		generate.WithInstallDisk("/dev/vda"),
 		generate.WithInstallImage("factory.talos.dev/metal-installer/"+VanillaSchematic+":"+version))

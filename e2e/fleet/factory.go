@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ type factory struct {
 // image is what a file belongs to.
 type image struct{ version, schematic string }
 
-func startFactory(ctx context.Context, address netip.Addr, size int) (*factory, error) {
+func startFactory(ctx context.Context, address netip.Addr, size int, releases []string) (*factory, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", netip.AddrPortFrom(address, 0).String())
 	if err != nil {
@@ -43,6 +44,14 @@ func startFactory(ctx context.Context, address netip.Addr, size int) (*factory, 
 	f := &factory{url: "http://" + listener.Addr().String(), size: size, versions: map[string]image{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /image/{schematic}/{version}/{name}", f.serve)
+	mux.HandleFunc("GET /versions", func(w http.ResponseWriter, r *http.Request) {
+		if len(releases) == 0 {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(releases)
+	})
 	f.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = f.server.Serve(listener) }() // ends with close
 	return f, nil

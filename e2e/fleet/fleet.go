@@ -39,10 +39,19 @@ type Config struct {
 	MachineConfigs bool
 	// DeliverByURL has provision.yaml say that machines fetch their machine configs, by talos.config=.
 	DeliverByURL bool
+	// Installed: the machines of Clusters, which need MachineConfigs, were installed with TalosVersion before,
+	// and are switched on.
+	Installed bool
+	// Kubernetes gives each cluster a real Kubernetes API, in which its nodes register; it needs
+	// MachineConfigs, and kube-apiserver and etcd from e2e/deps.sh: else Start is a kubeapi.ErrNotBuilt.
+	Kubernetes bool
 	// Profile is the vendor of every BMC; Supermicro when zero.
 	Profile redfishtest.Profile
 	// TalosVersion is what the inventory asks for; v1.13.9 when empty.
 	TalosVersion string
+	// Releases are the versions whose installers there are, and which the factory lists; when empty there is
+	// every installer, and no list.
+	Releases []string
 	// Network is a /16 of 127.0.0.0/8 that holds every address of the fleet; 127.80.0.0/16 when zero.
 	Network netip.Prefix
 	// PowerLag is how long a BMC takes to switch, POST how long a machine takes
@@ -77,6 +86,7 @@ const (
 	relayOffset      = 1     // the relay agent, which is also the gateway
 	controllerOffset = 2     // the boot services
 	factoryOffset    = 3     // the local Image Factory
+	kubernetesOffset = 16    // one address a cluster for its Kubernetes API
 	nodeOffset       = 256   // static addresses of nodes, up to 10,000
 	leaseOffset      = 16384 // the DHCP pool
 	leaseEnd         = 32767
@@ -85,12 +95,13 @@ const (
 
 // Fleet is a running emulated fleet.
 type Fleet struct {
-	config   Config
-	relay    *firmware.Relay
-	factory  *factory
-	machines []*Machine
-	clusters talosnode.Clusters
-	stop     context.CancelFunc
+	config     Config
+	relay      *firmware.Relay
+	factory    *factory
+	machines   []*Machine
+	clusters   talosnode.Clusters
+	kubernetes []*kubernetes
+	stop       context.CancelFunc
 }
 
 // Clusters is how the clusters of installed nodes look to somebody who sees everything.
@@ -106,6 +117,9 @@ func Start(ctx context.Context, config Config) (_ *Fleet, err error) {
 			config.Nodes += c.ControlPlanes + c.Workers
 		}
 	}
+	if (config.Kubernetes || config.Installed) && !config.MachineConfigs {
+		return nil, errors.New("start a fleet with Kubernetes or installed machines: it needs machine configs")
+	}
 	if config.Nodes < 1 || config.Nodes > 10000 {
 		return nil, fmt.Errorf("start a fleet of %d nodes: 1 to 10,000 fit the emulated network", config.Nodes)
 	}
@@ -119,7 +133,7 @@ func Start(ctx context.Context, config Config) (_ *Fleet, err error) {
 			err = errors.Join(err, f.Close())
 		}
 	}()
-	if f.factory, err = startFactory(life, f.address(factoryOffset), config.ImageSize); err != nil {
+	if f.factory, err = startFactory(life, f.address(factoryOffset), config.ImageSize, config.Releases); err != nil {
 		return nil, err
 	}
 	f.relay, err = firmware.NewRelay(netip.AddrPortFrom(f.address(relayOffset), relayPort), netip.AddrPortFrom(f.address(controllerOffset), dhcpPort))
@@ -129,7 +143,18 @@ func Start(ctx context.Context, config Config) (_ *Fleet, err error) {
 	if err := f.startMachines(life); err != nil {
 		return nil, err
 	}
-	return f, f.write()
+	if err := f.write(); err != nil {
+		return nil, err
+	}
+	if config.Kubernetes {
+		if err := f.startKubernetes(life); err != nil {
+			return nil, err
+		}
+	}
+	if config.Installed {
+		return f, f.startInstalled(life)
+	}
+	return f, nil
 }
 
 func (c Config) withDefaults() Config {
@@ -183,6 +208,9 @@ func (f *Fleet) Close() error {
 	var err error
 	for _, m := range f.machines {
 		err = errors.Join(err, m.close())
+	}
+	for _, k := range f.kubernetes {
+		err = errors.Join(err, k.close())
 	}
 	if f.relay != nil {
 		err = errors.Join(err, f.relay.Close())

@@ -98,8 +98,8 @@ func TestInstalledMachinesOfTwoClustersComeUpFromTheirDisks(t *testing.T) {
 		return ready == 3
 	})
 	want := []talosnode.NodeReport{
-		{Name: "node-01", Address: "127.41.1.0", Version: "v1.13.9", ControlPlane: true, Up: true, Registered: true, Ready: true},
-		{Name: "node-02", Address: "127.41.1.1", Version: "v1.13.9", Up: true, Registered: true, Ready: true},
+		{Name: "node-01", Address: "127.41.1.0", Version: "v1.13.9", ControlPlane: true, Up: true, Registered: true, Ready: true, InKubernetes: true},
+		{Name: "node-02", Address: "127.41.1.1", Version: "v1.13.9", Up: true, Registered: true, Ready: true, InKubernetes: true},
 	}
 	if diff := cmp.Diff(want, f.Clusters()[0].Nodes); diff != "" {
 		t.Errorf("k8s-prod (-want +got):\n%s", diff)

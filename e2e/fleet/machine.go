@@ -211,12 +211,19 @@ func (b Booted) address() string {
 	return b.Leased.String()
 }
 
-// staticAddress is the client address of the kernel argument ip=.
+// staticAddress is the client address of the kernel argument ip=. As Talos does,
+// it drops the argument when the time server in it is a name.
 func staticAddress(cmdline string) string {
+	const timeServer = 9 // its field in ip=
 	for _, arg := range strings.Fields(cmdline) {
 		if value, found := strings.CutPrefix(arg, "ip="); found {
-			address, _, _ := strings.Cut(value, ":")
-			return address
+			fields := strings.Split(value, ":")
+			if len(fields) > timeServer && fields[timeServer] != "" {
+				if _, err := netip.ParseAddr(fields[timeServer]); err != nil {
+					continue
+				}
+			}
+			return fields[0]
 		}
 	}
 	return ""

@@ -57,6 +57,7 @@ func (m *Machine) talosConfig(booted Booted) talosnode.Config {
 		Links: links, Devices: m.Devices, Cmdline: booted.Cmdline,
 		Disk: m.Disk, FromDisk: booted.Source == "disk", Clusters: &m.fleet.clusters,
 		InstallTime: m.fleet.config.InstallTime, ReadyTime: m.fleet.config.ReadyTime,
+		SecureBoot: m.SecureBoot, GRUB: m.Platform == "pcbios", Releases: m.fleet.config.Releases, NodeObjects: m.fleet.config.Kubernetes,
 		Faults: m.Faults, Log: m.log,
 	}
 }

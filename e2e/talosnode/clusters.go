@@ -34,6 +34,8 @@ type NodeReport struct {
 	ControlPlane           bool
 	// Up: the node runs. Registered: the Kubernetes node exists. Ready: it is ready, and up.
 	Up, Registered, Ready bool
+	// InKubernetes: it is ready in the eyes of the Kubernetes API too, where there is one.
+	InKubernetes bool
 }
 
 // Report describes every cluster that ever had a node, sorted by name and id.
@@ -167,6 +169,7 @@ func (c *cluster) report() ClusterReport {
 		r.Nodes = append(r.Nodes, NodeReport{
 			Name: p.hostname, Address: p.address, Version: p.version, ControlPlane: p.controlPlane,
 			Up: p.up, Registered: p.registered, Ready: p.ready && p.up,
+			InKubernetes: p.up && p.kubernetesReady(),
 		})
 	}
 	return r

@@ -62,6 +62,9 @@ type Config struct {
 	SecureBoot bool
 	// GRUB boots the disk, as on machines with a BIOS; else systemd-boot does.
 	GRUB bool
+	// NodeObjects: the node is registered and ready only if SetNodeObject of Clusters says so, as in a
+	// cluster whose Kubernetes API is a real one.
+	NodeObjects bool
 	// Releases are the versions whose installers the registry has; every version when empty.
 	Releases []string
 	// Faults are what goes wrong.

@@ -58,6 +58,9 @@ func (s *system) join() {
 		p.up, p.authority, p.ready, p.serves = true, authority, false, false
 		// A disk with etcd's data is a member, also where this process has not seen it before.
 		p.etcd = disk.EtcdMember
+		if p.object == nil && s.node.cfg.NodeObjects {
+			p.object = new(NodeObject)
+		}
 		s.self = p
 	})
 	s.progress.etcdWaits = s.node.cfg.ReadyTime <= 0

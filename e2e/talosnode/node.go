@@ -29,7 +29,7 @@ type Node struct {
 	life context.Context //nolint:containedctx // ends with Stop; a node is a machine that runs
 	// power is what Start was given: in a machine it outlasts a reset.
 	power context.Context //nolint:containedctx // as above
-	end  context.CancelFunc
+	end   context.CancelFunc
 	// forget releases what ties the node to its context.
 	forget func() bool
 	work   sync.WaitGroup

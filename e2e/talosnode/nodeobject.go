@@ -57,3 +57,13 @@ func (p *peer) unlisted() bool { return p.object != nil && !p.object.Exists }
 func (p *peer) kubernetesReady() bool {
 	return p.ready && (p.object == nil || p.object.Exists && p.object.Ready)
 }
+
+// EtcdServes tells whether etcd of the named cluster has a quorum.
+func (c *Clusters) EtcdServes(cluster string) bool {
+	for _, one := range c.named(cluster) {
+		if one.healthy() {
+			return true
+		}
+	}
+	return false
+}

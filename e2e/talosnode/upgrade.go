@@ -34,11 +34,11 @@ func (s *imageService) Pull(req *machine.ImageServicePullRequest, stream grpc.Se
 
 // ImagePull is the pull of old, which only looks for the image as far as an
 // upgrade is concerned: it is kept where no upgrade looks.
-func (s *machineService) ImagePull(_ context.Context, req *machine.ImagePullRequest) (*machine.ImagePullResponse, error) { //nolint:staticcheck // what old clients do
+func (s *machineService) ImagePull(_ context.Context, req *machine.ImagePullRequest) (*machine.ImagePullResponse, error) {
 	if err := s.system.registryHas(req.GetReference()); err != nil {
 		return nil, status.Errorf(codes.NotFound, "error pulling image: %v", err)
 	}
-	return &machine.ImagePullResponse{Messages: []*machine.ImagePull{{}}}, nil //nolint:staticcheck // as above
+	return &machine.ImagePullResponse{Messages: []*machine.ImagePull{{}}}, nil
 }
 
 // lifecycleService upgrades, from 1.13 on.

@@ -87,8 +87,11 @@ func (s *slots) read(slot uint64) (number uint64, state talosnode.DiskState, err
 		return 0, state, nil
 	}
 	body = body[:header.Length]
-	if sha256.Sum256(body) != header.Sum || json.Unmarshal(body, &state) != nil {
-		return 0, talosnode.DiskState{}, nil
+	if sha256.Sum256(body) != header.Sum {
+		return 0, state, nil
+	}
+	if err := json.Unmarshal(body, &state); err != nil {
+		return 0, state, fmt.Errorf("reading the state of the node from its disk (was it written by another version of the guest?): %w", err)
 	}
 	return header.Number, state, nil
 }
