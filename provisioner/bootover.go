@@ -66,7 +66,7 @@ func (c *Controller) BootOver(ctx context.Context, inventoried inventory.Node) e
 	if err != nil {
 		return err
 	}
-	facts, _ := c.fleet.reported(inventoried.ID())
+	facts := c.fleet.reported(inventoried.ID())
 	n, err := c.newNode(store.Run{ID: newRunID(time.Now())}, PlanNode{
 		Cluster: inventoried.Cluster, Node: inventoried.Name, KernelArgs: args, Until: UntilMaintenance, Facts: facts, node: inventoried,
 	})

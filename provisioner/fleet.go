@@ -50,12 +50,11 @@ func (f *Fleet) Learn(id string, reported identity.Facts) {
 	f.index = nil
 }
 
-// reported returns what the node's BMC reported; false when it was not asked yet.
-func (f *Fleet) reported(id string) (identity.Facts, bool) {
+// reported returns what the node's BMC reported; nothing when it was not asked yet.
+func (f *Fleet) reported(id string) identity.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	facts, ok := f.learned[id]
-	return facts, ok
+	return f.learned[id]
 }
 
 // Match tells which node a machine with these facts is.

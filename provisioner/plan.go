@@ -243,7 +243,7 @@ func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
 	if s.err != nil && !s.inFlight {
 		return p.refuse(classify(s.err))
 	}
-	facts, _ := c.fleet.reported(n.ID())
+	facts := c.fleet.reported(n.ID())
 	verdict, refusal := c.fleet.Verify(n, facts)
 	if refusal != nil {
 		return p.refuse(refusal)

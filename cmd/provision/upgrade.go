@@ -31,7 +31,8 @@ the inventory names: one node after the other, workers first, the etcd leader la
 It shows a plan with every reason not to go, has each node pull its installer before
 the first one is touched, cordons and drains a node, installs, reboots, reads back
 what runs, and looks at etcd and Kubernetes before and after each. The first failure
-stops the run; --continue carries it on, also after this program was killed.
+stops the run; --continue carries it on, also after this program was killed: give
+the other flags again with it, the target is kept.
 
 Exit status: 0 done; 1 a node failed; 2 usage, configuration or inventory error;
 3 refused for safety; 130 interrupted (--continue carries the run on).`,

@@ -102,7 +102,7 @@ var passing = map[Code]bool{
 // reasons is every reason not to go, in the order of the list of codes.
 var reasons = map[Code]reason{
 	CodeUnreachable:      {ScopeRun, "look at the machine's console and its network, or leave it out with --exclude"},
-	CodeMaintenance:      {ScopeNode, "the machine has no config: install it by `provision run`, or take it out of the inventory"},
+	CodeMaintenance:      {ScopeNode, "the machine has no config: install it by `provision --cluster NAME`, or take it out of the inventory"},
 	CodeWrongCluster:     {ScopeNode, "correct its address in the inventory, or take the talosconfig of its cluster"},
 	CodeAddressShared:    {ScopeRun, "give each node its own address in the inventory; a virtual address is nobody's (siderolabs/talos#11830)"},
 	CodeRoleUnknown:      {ScopeRun, "run again; if it stays, look at `talosctl get machinetypes` of the node"},

@@ -44,7 +44,7 @@ var endings = map[Verdict]ending{
 	VerdictNeverRebooted:  {"look at the machine's console: something holds up its shutdown; --continue goes on with the reboot, and installs nothing again", Upgrading},
 	VerdictInstaller:      {"the installer's lines say why; --continue installs again", Drained},
 	VerdictUnanswered:     {"look at `talosctl logs machined` of the node; --continue installs again", Drained},
-	VerdictMaintenance:    {"its config or its disk is gone: look at the machine's console; install it by `provision run`, then --continue", Verifying},
+	VerdictMaintenance:    {"its config or its disk is gone: look at the machine's console; install it by `provision --cluster NAME`, then --continue", Verifying},
 	VerdictGone:           {"look at the machine's console: it may hang in its firmware, where a power cycle helps, see --bmc-rescue; --continue waits for it again", Rebooting},
 	VerdictNotReady:       {"`talosctl get machinestatus` and `talosctl services` of the node tell more; --continue waits for it again", Verifying},
 	VerdictWrongVersion:   {"somebody else installed it, or it booted from the network: look at its boot order; --continue installs again", Drained},
