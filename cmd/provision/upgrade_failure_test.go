@@ -83,8 +83,7 @@ func TestUpgradeTouchesNothingWhenAnInstallerCannotBePulled(t *testing.T) {
 	s.command("--abandon").says(t, exitUsage, "no unfinished upgrade")
 }
 
-// A machine that answers at a node's address and is another is not touched (I5),
-// and neither is one whose BMC belongs to another (I1).
+// A machine that answers at a node's address and is another is not touched (I5).
 func TestI5UpgradeRefusesAMachineThatIsNotTheNode(t *testing.T) {
 	t.Parallel()
 	s := newUpgradeSite(t, fleet.Config{Clusters: oneAndOne, Adjust: func(m *fleet.Machine) {
@@ -99,6 +98,23 @@ func TestI5UpgradeRefusesAMachineThatIsNotTheNode(t *testing.T) {
 	if diff := cmp.Diff(s.each(1), s.boots()); diff != "" {
 		t.Errorf("boots (-want +got):\n%s", diff)
 	}
+}
+
+// Where two BMCs are swapped in the inventory, neither machine is proven to be who
+// it should be: nothing is upgraded, and nothing power cycled (I1).
+func TestI1UpgradeRefusesSwappedBMCs(t *testing.T) {
+	t.Parallel()
+	s := newUpgradeSite(t, fleet.Config{Clusters: oneAndOne})
+	machines := s.Machines()
+	edit(t, s.Fleet, "nodes/prod/node-01.yaml", machines[0].BMC().URL(), machines[1].BMC().URL())
+	edit(t, s.Fleet, "nodes/prod/node-02.yaml", machines[1].BMC().URL(), machines[0].BMC().URL())
+	r, _ := s.run("--single-node", "--bmc-rescue")
+	r.says(t, exitRefused, "wrong-machine", "is prod/node-02 and not prod/node-01", "refused, and nothing was touched")
+	untouched(t, machines...)
+	if diff := cmp.Diff(s.each(1), s.boots()); diff != "" {
+		t.Errorf("boots (-want +got):\n%s", diff)
+	}
+	noSessions(t, s.Fleet)
 }
 
 // --abandon ends an upgrade that failed, and a new one may begin.
