@@ -73,6 +73,7 @@ func (s *session) install(ctx context.Context) (err error) {
 		return &statusError{exitFailed, err.Error()}
 	}
 	defer services.Close()
+	defer pxe.RelaxCollector()()
 
 	plan, err := s.plan(ctx, controller)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/talos-provision/provision/inventory"
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/upgrade"
+	"github.com/talos-provision/provision/pxe"
 	"github.com/talos-provision/provision/pxe/assets"
 )
 
@@ -89,6 +90,7 @@ func (b *networkBoots) serve(ctx context.Context, plan upgrade.Plan, run func(co
 		return &statusError{exitFailed, err.Error()}
 	}
 	defer services.Close()
+	defer pxe.RelaxCollector()()
 	for _, ref := range b.images(plan) {
 		if _, err := b.cache.Ensure(ctx, ref); err != nil {
 			return &statusError{exitFailed, fmt.Sprintf("%v; no machine was touched", err)}

@@ -72,6 +72,7 @@ func run(s settings) error {
 		server := &http.Server{Addr: s.profile, Handler: http.HandlerFunc(profiles), ReadHeaderTimeout: 10 * time.Second}
 		go func() { _ = server.ListenAndServe() }()
 	}
+	defer pxe.RelaxCollector()()
 	fmt.Println("ready")
 	return services.Run(ctx)
 }
