@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/talos-provision/provision/e2e/kubeapi"
 	"github.com/talos-provision/provision/e2e/talosnode"
 )
 
@@ -18,7 +18,7 @@ import (
 func demo(t *testing.T, script string, env []string, args ...string) string {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("the demos take a minute")
+		t.Skip("the demos take minutes, which is too long for -short")
 	}
 	bin := filepath.Join(t.TempDir(), "bin") + "/"
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../...")
@@ -97,7 +97,7 @@ func TestTheDemoOfUpgradesEndsTwoMinorVersionsUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tt.env == nil {
-				needKubernetes(t)
+				kubeapi.Need(t)
 			}
 			out := demo(t, "demo-upgrade.sh", tt.env, "--network", tt.network, "--ready-time", "100ms")
 			if !strings.Contains(out, tt.says) {
@@ -109,25 +109,5 @@ func TestTheDemoOfUpgradesEndsTwoMinorVersionsUp(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// needKubernetes skips the test where the programs have not been built; with
-// E2E=required that is an error.
-func needKubernetes(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it starts etcd and kube-apiserver")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, program := range []string{"kube-apiserver/kube-apiserver", "etcd/usr/bin/etcd"} {
-		if _, err := os.Stat(filepath.Join(cache, "talos-provision", program)); err != nil && os.Getenv("E2E") == "required" {
-			t.Fatal(err)
-		} else if err != nil {
-			t.Skip(err)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -36,12 +35,12 @@ var networks atomic.Int32
 // startFleet starts an emulated fleet that ends with the test.
 func startFleet(t *testing.T, config fleet.Config) *fleet.Fleet {
 	t.Helper()
+	if config.Kubernetes {
+		kubeapi.Need(t)
+	}
 	config.Dir = t.TempDir()
 	config.Network = network(t)
 	f, err := fleet.Start(t.Context(), config)
-	if errors.Is(err, kubeapi.ErrNotBuilt) && os.Getenv("E2E") != "required" {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,8 @@ func rootCommand(a *app) *cobra.Command {
 		Short: "Install Talos Linux on a fleet of bare-metal servers through their BMCs",
 		Long: `provision reads a YAML inventory, talks Redfish to every BMC, boots each node of a
 cluster that is marked install: true once from the network, and confirms over the
-Talos API that the right machine is up in maintenance mode.
+Talos API that the right machine is up in maintenance mode. A node that has a
+machineConfig goes on until it is installed and Ready; --until ends it sooner.
 
 Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory error;
 3 refused for safety; 130 interrupted (run the same command again to go on).`,

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"errors"
-	"os"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -17,18 +15,12 @@ import (
 	"github.com/talos-provision/provision/e2e/kubeapi"
 )
 
-// kubernetesFleet starts a fleet whose clusters have a Kubernetes API; without
-// the programs the test is skipped, and with E2E=required that is an error.
+// kubernetesFleet starts a fleet whose clusters have a Kubernetes API.
 func kubernetesFleet(t *testing.T, config Config) *Fleet {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it starts etcd and kube-apiserver")
-	}
+	kubeapi.Need(t)
 	config.Dir, config.MachineConfigs, config.Kubernetes, config.Installed = t.TempDir(), true, true, true
 	f, err := Start(t.Context(), config)
-	if errors.Is(err, kubeapi.ErrNotBuilt) && os.Getenv("E2E") != "required" {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,22 +1,28 @@
 package kubeapi
 
 import (
-	"errors"
-	"os"
 	"testing"
+
+	"github.com/talos-provision/provision/e2e/needs"
 )
 
-// StartForTest is Start for the time of a test. Where the programs have not been
-// built the test is skipped; with E2E=required that is an error.
-func StartForTest(t testing.TB, address string) *API {
+// Need skips a test that starts the API: in -short, and where the programs have
+// not been built, which with E2E=required is an error.
+func Need(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it starts etcd and kube-apiserver")
+		t.Skip("it starts etcd and kube-apiserver, which takes too long for -short")
 	}
+	if _, err := findPrograms(""); err != nil {
+		needs.Lacking(t, "%v", err)
+	}
+}
+
+// StartForTest is Start for the time of a test that has what it needs.
+func StartForTest(t testing.TB, address string) *API {
+	t.Helper()
+	Need(t)
 	api, err := Start(t.Context(), Options{Dir: t.TempDir(), Address: address})
-	if errors.Is(err, ErrNotBuilt) && os.Getenv("E2E") != "required" {
-		t.Skip(err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

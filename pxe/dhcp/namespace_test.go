@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/talos-provision/provision/e2e/needs"
 )
 
 // lab is two network namespaces joined by a cable: a server with the address
@@ -28,17 +30,15 @@ const labInterface = "eth0" // in both namespaces
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("needs root to make network namespaces")
+		needs.Lacking(t, "needs root to make network namespaces")
 	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("needs the program ip (package iproute2)")
-	}
+	needs.Program(t, "ip")
 	// The name is unique to this process and test; ip limits it to a file name.
 	name := fmt.Sprintf("dhcp%d-%d", os.Getpid(), time.Now().UnixNano()%1_000_000_000)
 	l := &lab{t: t, server: name + "s", client: name + "c", problems: make(chan Problem, 100)}
 	for _, ns := range []string{l.server, l.client} {
 		if out, err := exec.CommandContext(t.Context(), "ip", "netns", "add", ns).CombinedOutput(); err != nil {
-			t.Skipf("cannot make network namespaces here: %s", out)
+			needs.Lacking(t, "cannot make network namespaces here: %s", out)
 		}
 		t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "ip", "netns", "del", ns).Run() })
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/talos-provision/provision/e2e/needs"
 )
 
 // P9: EDK2 asks for the size, aborts, and asks again from a new port.
@@ -235,12 +237,7 @@ func TestForeignClientsDownload(t *testing.T) {
 	for name, args := range clients {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(args[0]); err != nil {
-				if os.Getenv("E2E") == "required" {
-					t.Fatalf("%s is missing: run e2e/deps.sh", args[0])
-				}
-				t.Skipf("%s is missing: run e2e/deps.sh", args[0])
-			}
+			needs.Program(t, args[0])
 			out := filepath.Join(t.TempDir(), "out")
 			for i, a := range args {
 				if a == "OUT" {
@@ -249,7 +246,7 @@ func TestForeignClientsDownload(t *testing.T) {
 			}
 			if message, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
 				if strings.Contains(string(message), "not supported") || strings.Contains(string(message), "applet not found") {
-					t.Skip("this build has no TFTP")
+					needs.Lacking(t, "this build of %s has no TFTP", args[0])
 				}
 				t.Fatalf("%v\n%s", err, message)
 			}

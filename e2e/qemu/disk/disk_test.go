@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/talos-provision/provision/e2e/needs"
 )
 
 func TestBootSectorIsOneThatABIOSBoots(t *testing.T) {
@@ -49,12 +51,7 @@ func TestEFIProgramIsAValidImage(t *testing.T) {
 
 func TestUEFIDiskHoldsTheDefaultLoader(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("mcopy"); err != nil {
-		if os.Getenv("E2E") == "required" {
-			t.Fatal("mtools is missing: run e2e/deps.sh")
-		}
-		t.Skip("mtools is missing: run e2e/deps.sh")
-	}
+	needs.Program(t, "mcopy")
 	path := filepath.Join(t.TempDir(), "disk.img")
 	if err := WriteUEFI(t.Context(), path); err != nil {
 		t.Fatal(err)
@@ -73,12 +70,7 @@ func TestUEFIDiskHoldsTheDefaultLoader(t *testing.T) {
 
 func TestSystemDiskHasRoomForALargeProgram(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("mcopy"); err != nil {
-		if os.Getenv("E2E") == "required" {
-			t.Fatal("mtools is missing: run e2e/deps.sh")
-		}
-		t.Skip("mtools is missing: run e2e/deps.sh")
-	}
+	needs.Program(t, "mcopy")
 	dir := t.TempDir()
 	program, path := filepath.Join(dir, "program.efi"), filepath.Join(dir, "disk.img")
 	want := bytes.Repeat([]byte("large "), 5<<20)
