@@ -72,12 +72,6 @@ func (c *Controller) configOf(n inventory.Node) (machineconfig.Config, bool, err
 	return r.config, r.has, r.err
 }
 
-// controlPlane says whether a node of the inventory is a control plane by its config.
-func (c *Controller) controlPlane(n inventory.Node) bool {
-	config, has, err := c.configOf(n)
-	return err == nil && has && config.ControlPlane()
-}
-
 // access gives what reaches the configured nodes of the node's cluster; nil
 // when the inventory names no talosconfig.
 func (c *Controller) access(n inventory.Node) (Admin, error) {

@@ -81,7 +81,15 @@ type census struct {
 func (c *Controller) census(ctx context.Context, cluster string) (census, error) {
 	var found census
 	for _, n := range c.opts.Inventory {
-		if n.Cluster != cluster || !c.controlPlane(n) {
+		if n.Cluster != cluster {
+			continue
+		}
+		config, has, err := c.configOf(n)
+		if err != nil {
+			found.unproven = fmt.Sprintf("it is not known whether %s is a control plane: %v", n.Name, err)
+			continue
+		}
+		if !has || !config.ControlPlane() {
 			continue
 		}
 		member, unproven := c.asksEtcd(ctx, n)

@@ -273,6 +273,24 @@ func TestI6EtcdIsNotBootstrappedWhileAControlPlaneIsSilent(t *testing.T) {
 	}
 }
 
+// I6: a node whose config cannot be read may be a control plane with the cluster's data.
+func TestI6EtcdIsNotBootstrappedWhileARoleIsUnknown(t *testing.T) {
+	t.Parallel()
+	f := newClusters(t, func(m *fleet.Machine) { m.Install = m.Name != "node-02" }, fleet.Cluster{Name: "prod", ControlPlanes: 2})
+	edit(t, f, "provision.yaml", "readyTimeout: 2m", "readyTimeout: 8s")
+	if err := os.Remove(filepath.Join(filepath.Dir(f.ConfigFile()), "configs/prod/node-02.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r, last := provisionCluster(t, f, "prod")
+	e := last["node-01"]
+	if r.status != exitFailed || e.Message != string(provisioner.CauseBootstrap) || !strings.Contains(e.Error, "whether node-02 is a control plane") {
+		t.Errorf("status %d, last event %+v; want %q, for the sake of node-02", r.status, e, provisioner.CauseBootstrap)
+	}
+	if n := bootstraps(f); n != 0 {
+		t.Errorf("etcd was bootstrapped %d times beside a node that may have its data", n)
+	}
+}
+
 // I6: a control plane that is added to a living cluster joins it.
 func TestI6ANewControlPlaneJoinsACluster(t *testing.T) {
 	t.Parallel()
