@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -213,8 +212,7 @@ func imagesOf(nodes []inventory.Node) []assets.Ref {
 	for _, n := range nodes {
 		refs = append(refs, provisioner.ImagesOf(n)...)
 	}
-	slices.SortFunc(refs, func(a, b assets.Ref) int { return cmp.Compare(a.String(), b.String()) })
-	return slices.Compact(refs)
+	return eachOnce(refs)
 }
 
 func assetsVerify(a *app) *cobra.Command {

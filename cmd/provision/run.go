@@ -73,7 +73,6 @@ func (s *session) install(ctx context.Context) (err error) {
 		return &statusError{exitFailed, err.Error()}
 	}
 	defer services.Close()
-	defer pxe.RelaxCollector()()
 
 	plan, err := s.plan(ctx, controller)
 	if err != nil {
@@ -87,10 +86,14 @@ func (s *session) install(ctx context.Context) (err error) {
 	if err := s.confirm(ctx, plan); err != nil {
 		return err
 	}
-	if err := s.pullImages(ctx, cache, plan); err != nil {
+	if err := s.pullImages(ctx, cache, images(plan)); err != nil {
 		return err
 	}
-	summary, err := carryOut(ctx, controller, services, plan)
+	var summary provisioner.Summary
+	err = serveWhile(ctx, services, func(ctx context.Context) (err error) {
+		summary, err = controller.Run(ctx, plan)
+		return err
+	})
 	return s.conclude(summary, err)
 }
 
@@ -111,23 +114,20 @@ func (s *session) answerStatus(ctx context.Context, state *store.Store) (stop fu
 	}
 }
 
-// carryOut runs the boot services for as long as the run takes. When one of
-// them dies the run stops: nothing would answer the machines it starts.
-func carryOut(ctx context.Context, c *provisioner.Controller, services *pxe.Services, plan provisioner.Plan) (provisioner.Summary, error) {
+// serveWhile runs the boot services for as long as work takes. When one of them
+// dies the work stops: nothing would answer the machines it starts.
+func serveWhile(ctx context.Context, services *pxe.Services, work func(context.Context) error) error {
+	defer pxe.RelaxCollector()()
 	group, running := errgroup.WithContext(ctx)
 	serving, stopServing := context.WithCancel(running)
 	defer stopServing()
-	var summary provisioner.Summary
 	group.Go(func() error { return services.Run(serving) })
 	group.Go(func() error {
 		defer stopServing()
-		var err error
-		summary, err = c.Run(running, plan)
-		return err
+		return work(running)
 	})
-	err := group.Wait()
-	if err == nil {
-		err = ctx.Err()
+	if err := group.Wait(); err != nil {
+		return err
 	}
-	return summary, err
+	return ctx.Err()
 }

@@ -58,12 +58,12 @@ func (s *session) assetCache() (*assets.Cache, error) {
 // pullParallel bounds the downloads from the Image Factory.
 const pullParallel = 4
 
-// pullImages fetches every image that the plan's nodes need, once, before any
-// machine is touched: one that cannot be had would leave machines at iPXE.
-func (s *session) pullImages(ctx context.Context, cache *assets.Cache, plan provisioner.Plan) error {
+// pullImages fetches every image that nodes need before any machine is touched:
+// one that cannot be had would leave machines at iPXE.
+func (s *session) pullImages(ctx context.Context, cache *assets.Cache, refs []assets.Ref) error {
 	var group errgroup.Group
 	group.SetLimit(pullParallel)
-	for _, ref := range images(plan) {
+	for _, ref := range refs {
 		group.Go(func() error {
 			if _, err := cache.Ensure(ctx, ref); err != nil {
 				return fmt.Errorf("%w; no machine was touched", err)
@@ -89,6 +89,10 @@ func images(plan provisioner.Plan) []assets.Ref {
 		}
 		refs = append(refs, n.Images()...)
 	}
+	return eachOnce(refs)
+}
+
+func eachOnce(refs []assets.Ref) []assets.Ref {
 	slices.SortFunc(refs, func(a, b assets.Ref) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(refs)
 }

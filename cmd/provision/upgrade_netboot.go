@@ -3,15 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/talos-provision/provision/inventory"
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/upgrade"
-	"github.com/talos-provision/provision/pxe"
 	"github.com/talos-provision/provision/pxe/assets"
 )
 
@@ -90,33 +85,24 @@ func (b *networkBoots) serve(ctx context.Context, plan upgrade.Plan, run func(co
 		return &statusError{exitFailed, err.Error()}
 	}
 	defer services.Close()
-	defer pxe.RelaxCollector()()
-	for _, ref := range b.images(plan) {
-		if _, err := b.cache.Ensure(ctx, ref); err != nil {
-			return &statusError{exitFailed, fmt.Sprintf("%v; no machine was touched", err)}
-		}
+	if err := b.u.pullImages(ctx, b.cache, b.images(plan)); err != nil {
+		return err
 	}
-	group, running := errgroup.WithContext(ctx)
-	serving, stop := context.WithCancel(running)
-	defer stop()
-	group.Go(func() error { return services.Run(serving) })
-	group.Go(func() error {
-		defer stop()
-		return run(running)
-	})
-	return group.Wait()
+	return serveWhile(ctx, services, run)
 }
 
 // images are what the nodes of a plan boot at each stop, each once.
 func (b *networkBoots) images(plan upgrade.Plan) []assets.Ref {
-	var refs []assets.Ref
+	var nodes []inventory.Node
 	for _, p := range plan.Nodes {
+		if p.Action == upgrade.ActionExclude || p.Action == upgrade.ActionHold {
+			continue
+		}
 		for _, stop := range p.Stops {
-			if n, err := b.node(p.Node, stop); err == nil && p.Action != upgrade.ActionExclude && p.Action != upgrade.ActionHold {
-				refs = append(refs, provisioner.ImagesOf(n)...)
+			if n, err := b.node(p.Node, stop); err == nil {
+				nodes = append(nodes, n)
 			}
 		}
 	}
-	slices.SortFunc(refs, func(a, b assets.Ref) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(refs)
+	return imagesOf(nodes)
 }
