@@ -50,8 +50,12 @@ func (w *world) sorted() []*box {
 	}
 }
 
-// disturb has control planes fail by themselves now and then, and come back.
+// disturb has control planes fail by themselves now and then, and come back. They
+// fail between the instants at which the controller is at work, which are whole
+// seconds here: what falls after it was asked, and in the same instant in which
+// another one is told to reboot, falls because of nobody.
 func (w *world) disturb(ctx context.Context, random *rand.Rand) {
+	time.Sleep(234 * time.Millisecond)
 	for {
 		select {
 		case <-ctx.Done():
