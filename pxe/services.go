@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -32,7 +33,8 @@ type Services struct {
 	mu       sync.Mutex
 	listener net.Listener // HTTP's; nil until Listen
 	http     netip.AddrPort
-	dhcp     *dhcp.Server // nil when left out, and until Listen
+	dhcp     *dhcp.Server          // nil when left out, and until Listen
+	reserved map[string]netip.Addr // what DHCP begins with in Listen
 }
 
 // New checks the options. It binds nothing.
@@ -64,6 +66,7 @@ func New(o Options) (*Services, error) {
 		if _, err := dhcp.New(*o.DHCP); err != nil {
 			return nil, err
 		}
+		s.reserved = maps.Clone(o.DHCP.Reservations)
 	}
 	return s, nil
 }
@@ -95,6 +98,7 @@ func (s *Services) Listen(ctx context.Context) (err error) {
 		return nil
 	}
 	d := *s.opts.DHCP
+	d.Reservations = s.reserved
 	d.BootURL, d.BootPort = bootURL(s.opts, s.http), int(s.http.Port())
 	if s.dhcp, err = dhcp.New(d); err != nil {
 		return err
@@ -124,6 +128,42 @@ func (s *Services) Run(ctx context.Context) error {
 		g.Go(func() error { return leases.Serve(ctx) })
 	}
 	return g.Wait()
+}
+
+// SetReservations replaces the reservations of the DHCP server, now or when it
+// listens, as dhcp.Server.SetReservations does: after an error nothing has
+// changed. Without a DHCP server, or with one that leaves addresses to another,
+// it does nothing.
+func (s *Services) SetReservations(reservations map[string]netip.Addr) error {
+	if s.opts.DHCP == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	server := s.dhcp
+	if server == nil { // one that is made to check them only
+		var err error
+		if server, err = dhcp.New(*s.opts.DHCP); err != nil {
+			return err
+		}
+	}
+	if err := server.SetReservations(reservations); err != nil {
+		return err
+	}
+	s.reserved = maps.Clone(reservations)
+	return nil
+}
+
+// Leases are the confirmed leases that last, as dhcp.Server.Leases has them; none
+// when it is not listening or DHCP is left to another.
+func (s *Services) Leases() []dhcp.LeaseRecord {
+	s.mu.Lock()
+	server := s.dhcp
+	s.mu.Unlock()
+	if server == nil {
+		return nil
+	}
+	return server.Leases()
 }
 
 // Close releases what Listen bound. It may be called at any time, also twice.

@@ -108,13 +108,18 @@ func (s *Server) trace(r Request, d Decision) {
 func (s *Server) commit() error {
 	changes := s.engine.table.changes
 	s.engine.table.changes = s.engine.table.changes[:0]
-	if s.journal == nil || len(changes) == 0 {
+	if len(changes) == 0 {
+		return nil
+	}
+	if s.journal == nil {
+		s.commits.add(changes)
 		return nil
 	}
 	if err := s.journal.append(changes); err != nil {
 		s.engine.table.unsave(changes)
 		return err
 	}
+	s.commits.add(changes)
 	if s.journal.wantsRewrite(len(s.engine.table.byIP)) {
 		// The old file is complete, so a failed compaction loses nothing.
 		if err := s.journal.rewrite(s.engine.table.records()); err != nil {

@@ -16,7 +16,7 @@ import (
 // part of the figure.
 func BenchmarkExchanges(b *testing.B) {
 	const inFlight = 64
-	for name, reserve := range map[string]bool{"pool": false, "reservations": true} {
+	for _, name := range []string{"pool", "reservations", "observed"} {
 		b.Run(name, func(b *testing.B) {
 			conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(relayAddress)})
 			if err != nil {
@@ -27,7 +27,11 @@ func BenchmarkExchanges(b *testing.B) {
 			o := loopbackOptions()
 			o.RelayPort, o.LeaseFile = conn.LocalAddr().(*net.UDPAddr).Port, filepath.Join(b.TempDir(), "leases")
 			o.Subnets[0].Last = netip.MustParseAddr("127.10.250.255")
-			if reserve {
+			var observed atomic.Int64
+			if name == "observed" {
+				o.OnCommit = func(batch []LeaseRecord) { observed.Add(int64(len(batch))) }
+			}
+			if name == "reservations" {
 				o.Reservations = map[string]netip.Addr{}
 				for i, ip := 0, o.Subnets[0].First; i < 1000; i, ip = i+1, ip.Next() {
 					o.Reservations[benchMAC(i)] = ip

@@ -15,7 +15,8 @@ func (e *engine) discover(x exchange) Decision {
 	if !ok {
 		return e.noAddress(x, ip)
 	}
-	until := x.now.Add(e.options.OfferHold)
+	x = e.bounded(x, ip)
+	until := x.now.Add(min(e.options.OfferHold, x.subnet.Lease))
 	e.table.offer(x.key, ip, until)
 	return Decision{
 		Reply:  e.reply(x, dhcpv4.MessageTypeOffer, ip),
@@ -142,8 +143,10 @@ func (e *engine) owns(x exchange, ip netip.Addr) bool {
 	return b != nil && b.ip == ip
 }
 
-// confirm gives the address to the client for the lease time.
+// confirm gives the address to the client for the lease time, or for the rest of
+// a lease that may not be renewed.
 func (e *engine) confirm(x exchange, ip netip.Addr) Decision {
+	x = e.bounded(x, ip)
 	until := x.now.Add(x.subnet.Lease)
 	e.table.lease(x.key, ip, until)
 	return Decision{

@@ -1,7 +1,6 @@
 package dhcp
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -85,10 +84,9 @@ func (j *journal) load() ([]record, error) {
 
 func (j *journal) parse(content []byte) []record {
 	var records []record
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	for lines.Scan() {
+	for text := range bytes.Lines(content) {
 		j.lines++
-		r, err := decodeLine(lines.Bytes())
+		r, err := decodeLine(text)
 		if err != nil {
 			j.log.Warn("a line of the lease file is not readable and is left out", "file", j.path, "line", j.lines, "error", err)
 			continue
@@ -188,7 +186,20 @@ func (j *journal) rewrite(records []record) error {
 	}
 	_ = j.file.Close()
 	j.file, j.size, j.lines, j.dirty = fresh, int64(len(text)), len(records), false
+	if err := syncFolder(filepath.Dir(j.path)); err != nil {
+		return fmt.Errorf("make the lease file's new name durable: %w; check the disk of %s", err, j.path)
+	}
 	return nil
+}
+
+// syncFolder makes a rename durable: after a power cut the old file, which knows
+// nothing of later leases, could be back otherwise.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // sync brings what was appended to the disk, against a power cut.

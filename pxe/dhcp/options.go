@@ -38,7 +38,7 @@ type Options struct {
 	// Subnets are the networks served; they must not overlap.
 	Subnets []Subnet
 	// Reservations gives a MAC (any notation of net.ParseMAC) a fixed address,
-	// which must lie inside one of the Subnets.
+	// which must lie inside one of the Subnets. Server.SetReservations replaces them.
 	Reservations map[string]netip.Addr
 	// BootURL is the HTTP base of the boot services, for example
 	// http://10.0.0.1:8080. Empty leases addresses without boot options to
@@ -85,6 +85,13 @@ type Options struct {
 	// machines got from elsewhere. It runs on a serving goroutine, of which there
 	// are several, and must not block. The client may already be downloading.
 	OnLease func(Lease)
+	// OnCommit observes leases after they became durable, before or after their
+	// clients hear of them: those confirmed anew or for longer, and those that ended
+	// early (LeaseRecord.Expires). It runs on a goroutine of its own, one call at a
+	// time, with one record an address. While it is busy the server goes on and
+	// gathers the next batch. Serve waits at its end for the last call, so it must
+	// return. Leases that the lease file had before are told by Leases only.
+	OnCommit func([]LeaseRecord)
 	// OnProblem observes what a person should look at. It runs on a serving
 	// goroutine and must not block; one problem is reported once a minute.
 	OnProblem func(Problem)

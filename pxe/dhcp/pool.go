@@ -27,8 +27,11 @@ func newPool(s Subnet, taken []netip.Addr) *pool {
 
 // contains reports whether the pool may deal the address.
 func (p *pool) contains(ip netip.Addr) bool {
-	return p.first.IsValid() && !ip.Less(p.first) && !p.last.Less(ip) && !slices.Contains(p.taken, ip)
+	return p.first.IsValid() && !ip.Less(p.first) && !p.last.Less(ip) && !p.excludes(ip)
 }
+
+// excludes reports whether the address belongs to the network itself, its gateway or its servers.
+func (p *pool) excludes(ip netip.Addr) bool { return slices.Contains(p.taken, ip) }
 
 // next deals an address for which usable reports true; every address that it
 // refuses comes back by free when it becomes usable.

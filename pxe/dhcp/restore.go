@@ -43,19 +43,23 @@ func (t *table) restore(records []record) {
 func (t *table) records() []record {
 	all := make([]record, 0, len(t.byIP)+len(t.bad))
 	for _, b := range t.byIP {
-		if !b.acked {
-			continue
+		if b.acked {
+			all = append(all, b.record())
 		}
-		until := b.saved
-		if until == 0 {
-			until = b.until.Unix() + 1
-		}
-		all = append(all, record{MAC: b.key.mac, IP: b.ip, Until: until})
 	}
 	for ip, until := range t.bad {
 		all = append(all, record{IP: ip, Until: until.Unix(), Bad: true})
 	}
 	return all
+}
+
+// record is the binding as a lease file holds it.
+func (b *binding) record() record {
+	until := b.saved
+	if until == 0 {
+		until = unixSeconds(b.until)
+	}
+	return record{MAC: b.key.mac, IP: b.ip, Until: until}
 }
 
 // unsave marks bindings whose records did not reach the lease file, so that

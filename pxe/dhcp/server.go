@@ -26,6 +26,7 @@ type Server struct {
 	engine  *engine
 	links   links
 	journal *journal
+	commits *commits // nil without an observer
 
 	mu     sync.Mutex
 	ports  []*port
@@ -38,7 +39,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up DHCP: %w", err)
 	}
-	return &Server{engine: e, log: e.options.Log}, nil
+	return &Server{engine: e, log: e.options.Log, commits: newCommits(e.options.OnCommit)}, nil
 }
 
 // Listen reads the lease file and binds the sockets. After an error nothing is
@@ -55,13 +56,8 @@ func (s *Server) Listen() (err error) {
 		}
 	}()
 	o := s.engine.options
-	if o.LeaseFile != "" {
-		j, records, err := openJournal(o.LeaseFile, s.log)
-		if err != nil {
-			return fmt.Errorf("listen for DHCP: %w", err)
-		}
-		s.journal = j
-		s.engine.table.restore(records)
+	if err := s.openLeases(o.LeaseFile); err != nil {
+		return fmt.Errorf("listen for DHCP: %w", err)
 	}
 	devices := o.Interfaces
 	if len(devices) == 0 {
@@ -82,6 +78,21 @@ func (s *Server) Listen() (err error) {
 		s.frames, err = openFrames()
 	}
 	return err
+}
+
+func (s *Server) openLeases(file string) error {
+	if file == "" {
+		return nil
+	}
+	j, records, err := openJournal(file, s.log)
+	if err != nil {
+		return err
+	}
+	s.work.Lock()
+	defer s.work.Unlock()
+	s.journal = j
+	s.engine.table.restore(records)
+	return nil
 }
 
 // Addr is the bound address of the DHCP port, of the first interface if there
@@ -171,7 +182,14 @@ func (s *Server) Serve(ctx context.Context) error {
 		s.log.Info("DHCP is served", "address", p.bound, "interface", p.device)
 	}
 	s.watchRivals(ctx, &helpers, ports)
+	served, told := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		s.commits.run(served)
+	}()
 	helpers.Wait()
+	close(served)
+	<-told
 	return s.Close()
 }
 

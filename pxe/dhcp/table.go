@@ -46,11 +46,8 @@ type table struct {
 
 func newTable(subnets []Subnet, fixed map[key]netip.Addr, taken ...netip.Addr) *table {
 	t := &table{
-		subnets: subnets, fixed: fixed, owners: make(map[netip.Addr]key, len(fixed)),
+		subnets: subnets, fixed: fixed, owners: ownersOf(fixed),
 		byKey: map[key]*binding{}, byIP: map[netip.Addr]*binding{}, bad: map[netip.Addr]time.Time{},
-	}
-	for k, ip := range fixed {
-		t.owners[ip] = k
 	}
 	for _, s := range subnets {
 		t.pools = append(t.pools, newPool(s, taken))
@@ -113,7 +110,7 @@ func (t *table) available(k key, ip netip.Addr, now time.Time) bool {
 		if reserved != ip {
 			return false
 		}
-	} else if _, others := t.owners[ip]; others || !t.pools[k.subnet].contains(ip) {
+	} else if _, others := t.owners[ip]; others || !t.pools[k.subnet].contains(ip) && t.leaving(k, ip, now) == 0 {
 		return false
 	}
 	if t.bad[ip].After(now) {
@@ -220,13 +217,21 @@ func (t *table) avoid(ip netip.Addr, until time.Time) {
 func (t *table) save(b *binding, until time.Time) {
 	seconds := int64(0)
 	if !until.IsZero() {
-		seconds = until.Unix() + 1 // never earlier than the client was told
+		seconds = unixSeconds(until)
 	}
 	if seconds == b.saved {
 		return
 	}
 	b.saved = seconds
 	t.changes = append(t.changes, record{MAC: b.key.mac, IP: b.ip, Until: seconds})
+}
+
+// unixSeconds rounds up: never earlier than the client was told.
+func unixSeconds(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
 }
 
 // expiryHeap orders bindings by the end of their hold, soonest first.

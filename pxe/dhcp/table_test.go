@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
 // told is what the clients of a property test were told: who may use an address
@@ -17,8 +19,8 @@ type told map[netip.Addr]struct {
 	until, leased time.Time
 }
 
-// Property: whatever clients do in whatever order, over restarts too, no
-// address is offered or confirmed to one while another was told to use it.
+// Property: whatever clients do in whatever order, over restarts and changes of
+// the reservations too, no address is offered or confirmed to one while another was told to use it.
 func TestNoAddressIsGivenTwice(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -29,19 +31,32 @@ func TestNoAddressIsGivenTwice(t *testing.T) {
 func checkNeverTwice(t *testing.T, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
+	fixed := map[string]netip.Addr{macOf(0): netip.MustParseAddr("10.0.0.105"), macOf(1): netip.MustParseAddr("10.0.0.50")}
 	small := func(o *Options) {
 		o.Subnets[0].Last = netip.MustParseAddr("10.0.0.111") // fewer addresses than clients
-		o.Reservations = map[string]netip.Addr{macOf(0): netip.MustParseAddr("10.0.0.105"), macOf(1): netip.MustParseAddr("10.0.0.50")}
+		o.Reservations = fixed
 		o.Authoritative = seed%2 == 0
 	}
 	r := newRig(t, small)
 	holders := told{}
 	for step := range 1000 {
 		mac := macOf(random.IntN(16))
-		d := r.ask(randomPacket(random, mac, r))
+		p := randomPacket(random, mac, r)
+		d := r.ask(p)
 		note(t, holders, d, r.now(), seed, step)
 		if d.Reply == nil {
 			forget(holders, mac, d)
+		} else if q, _ := ParseRequest(p.bytes()); d.Reply.Packet.MessageType() == dhcpv4.MessageTypeNak {
+			for _, refused := range []netip.Addr{q.wanted(), q.current()} { // the client gives it up
+				if holders[refused].mac == mac {
+					delete(holders, refused)
+				}
+			}
+		}
+		if random.IntN(20) == 0 { // offers may be taken back, leases not
+			fixed = randomReservations(random)
+			setTable(t, r, fixed)
+			onlyLeases(holders)
 		}
 		r.advance(time.Duration(random.IntN(240)) * time.Second)
 		if random.IntN(100) == 0 { // restart: offers are forgotten, leases are not
@@ -52,14 +67,39 @@ func checkNeverTwice(t *testing.T, seed uint64) {
 				if b := restarted.table.byIP[ip]; b == nil && h.leased.After(r.now()) && r.table.byIP[ip] != nil && r.table.byIP[ip].acked {
 					t.Fatalf("seed %d step %d: lease of %s was lost by the restart", seed, step, ip)
 				}
-				// A client whose offer was forgotten asks in vain, which does no harm:
-				// only an ACK gives an address.
-				h.until = h.leased
-				holders[ip] = h
 			}
+			onlyLeases(holders)
 			r = restarted
 		}
 	}
+}
+
+// onlyLeases drops the offers. A client whose offer was forgotten asks in vain,
+// which does no harm: only an ACK gives an address.
+func onlyLeases(holders told) {
+	for ip, h := range holders {
+		h.until = h.leased
+		holders[ip] = h
+	}
+}
+
+func randomReservations(random *rand.Rand) map[string]netip.Addr {
+	fixed := map[string]netip.Addr{}
+	for i, n := range random.Perm(16)[:random.IntN(6)] {
+		fixed[macOf(n)] = netip.AddrFrom4([4]byte{10, 0, 0, byte(96 + 3*i)}) // two outside the range
+	}
+	return fixed
+}
+
+func setTable(t *testing.T, r *rig, reservations map[string]netip.Addr) {
+	t.Helper()
+	o := r.options
+	o.Reservations = reservations
+	fixed, err := o.reservations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.table.reserve(fixed, ownersOf(fixed), r.now())
 }
 
 func macOf(n int) string {
