@@ -21,6 +21,8 @@ type Node struct {
 	Message string    `json:"message,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
+	// Cause is the class of Error: stable words for machines to read.
+	Cause string `json:"cause,omitempty"`
 	// Progress is how far a download is that Message tells of.
 	Progress *Progress `json:"progress,omitempty"`
 
@@ -58,6 +60,8 @@ type Event struct {
 	Message  string    `json:"message"`
 	Error    string    `json:"error"`
 	Hint     string    `json:"hint"`
+	// Cause is the class of Error, in stable words; empty when nothing failed.
+	Cause string `json:"cause,omitempty"`
 	// Progress is there when the event tells how far a download is.
 	Progress *Progress `json:"progress,omitempty"`
 }
@@ -70,10 +74,20 @@ type Progress struct {
 }
 
 // Run is one `provision --cluster NAME`, which several processes may have
-// carried on when the first was killed.
+// carried on when the first was killed. A cluster has one run in each site.
 type Run struct {
-	ID       string    `json:"run"`
-	Cluster  string    `json:"cluster"`
+	ID      string `json:"run"`
+	Cluster string `json:"cluster"`
+	// Site is the site of the controllers that carry it out; "" without sites.
+	Site     string    `json:"site,omitempty"`
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished,omitzero"`
+	// Daemon says that a daemon began it, and goes on with it by itself.
+	Daemon bool `json:"daemon,omitempty"`
+	// Stopped says that a person ended it before its time: no daemon goes on with it.
+	Stopped bool `json:"stopped,omitempty"`
+	// Until, MaxFailures and Nodes, as cluster/name, are what was asked for last.
+	Until       string   `json:"until,omitempty"`
+	MaxFailures string   `json:"maxFailures,omitempty"`
+	Nodes       []string `json:"nodes,omitempty"`
 }

@@ -3,11 +3,8 @@ package store
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
-
-	"go.etcd.io/bbolt"
 )
 
 // upgraded is what a status shows of an upgrade record.
@@ -58,27 +55,4 @@ func (s *Store) Status(cluster string) ([]Node, error) {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 	})
 	return nodes, nil
-}
-
-// PoweredOn notes that this tool had a node powered on, for whoever wants to
-// power cycle it next (I7). Of a node that was never installed from here there is
-// no record, and none is made.
-func (s *Store) PoweredOn(cluster, name string, at time.Time) error {
-	err := s.db.Update(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket([]byte(bucketNodes))
-		raw := bucket.Get(nodeKey(cluster, name))
-		if raw == nil {
-			return nil
-		}
-		var n Node
-		if err := json.Unmarshal(raw, &n); err != nil {
-			return err
-		}
-		n.LastPowerOn = at
-		return putJSON(bucket, nodeKey(cluster, name), n)
-	})
-	if err != nil {
-		return fmt.Errorf("write %s/%s to the state %s: %w", cluster, name, s.path, err)
-	}
-	return nil
 }

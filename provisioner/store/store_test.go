@@ -6,9 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
 	"github.com/talos-provision/provision/provisioner/store"
@@ -21,68 +19,6 @@ func open(t *testing.T, path string) *store.Store {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func TestRecordedNodesAndEventsAreThereAfterReopening(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "deep", "state.db")
-	s := open(t, path)
-	node := store.Node{Cluster: "a", Name: "node-01", Run: "r1", State: "Armed", Step: "off", Attempts: 2, LastPowerOn: time.Unix(1700000000, 0).UTC()}
-	event := store.Event{Time: time.Unix(1700000001, 0).UTC(), Run: "r1", Cluster: "a", Node: "node-01", State: "Armed", Previous: "Identified", Message: "is off"}
-	for _, n := range []store.Node{{Cluster: "b", Name: "node-01", State: "Held"}, {Cluster: "a", Name: "node-01", State: "Pending"}, node} {
-		if err := s.Record(n, event); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	s, err := store.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	got, found, err := s.Node("a", "node-01")
-	if err != nil || !found {
-		t.Fatalf("found %v, error %v", found, err)
-	}
-	if diff := cmp.Diff(node, got); diff != "" {
-		t.Error(diff)
-	}
-	nodes, err := s.Nodes("")
-	if err != nil || len(nodes) != 2 {
-		t.Errorf("%d nodes, error %v; want 2", len(nodes), err)
-	}
-	var events []store.Event
-	if err := s.Events(func(e store.Event) bool { events = append(events, e); return true }); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]store.Event{event, event, event}, events); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestAnUnfinishedRunIsCarriedOnAndAFinishedOneIsNot(t *testing.T) {
-	t.Parallel()
-	s := open(t, filepath.Join(t.TempDir(), "state.db"))
-	defer func() { _ = s.Close() }()
-	now := time.Unix(1700000000, 0).UTC()
-	first, resumed, err := s.BeginRun("a", "r1", now)
-	if err != nil || resumed || first.ID != "r1" {
-		t.Fatalf("first run: %+v, resumed %v, error %v", first, resumed, err)
-	}
-	again, resumed, err := s.BeginRun("a", "r2", now)
-	if err != nil || !resumed || again.ID != "r1" {
-		t.Fatalf("second begin: %+v, resumed %v, error %v; want r1 carried on", again, resumed, err)
-	}
-	if err := s.FinishRun(again, now.Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	third, resumed, err := s.BeginRun("a", "r3", now)
-	if err != nil || resumed || third.ID != "r3" {
-		t.Fatalf("after the end: %+v, resumed %v, error %v; want a new run", third, resumed, err)
-	}
 }
 
 // I6: what is not a sound state of ours is never taken for an empty fleet.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/talos-provision/provision/inventory/identity"
 )
 
@@ -30,39 +28,32 @@ type Unknown struct {
 	Reason string `json:"reason"`
 }
 
-const (
-	bucketUnknown = "unknown"
-	// maxUnknown bounds what anybody in the boot network can make us keep.
-	maxUnknown = 1000
-)
+// maxUnknown bounds what anybody in the boot network can make us keep.
+const maxUnknown = 1000
 
 // RecordUnknown notes that a machine asked. When there are more than a thousand
 // of them, new ones are not kept: the boot network is open to anybody.
 func (s *Store) RecordUnknown(m Unknown) error {
-	err := s.db.Batch(func(tx *bbolt.Tx) error {
-		bucket, err := tx.CreateBucketIfNotExists([]byte(bucketUnknown))
+	key := unknownKey(m.Facts)
+	err := s.db.batch(func(tx writer) error {
+		var known Unknown
+		found, err := getJSON(tx, bucketUnknown, key, &known)
 		if err != nil {
 			return err
 		}
-		key := unknownKey(m.Facts)
-		before := bucket.Get(key)
-		if before == nil {
-			// The sequence counts the machines; none is ever removed.
-			if bucket.Sequence() >= maxUnknown {
-				return nil
-			}
-			m.Times = 1
-			if _, err := bucket.NextSequence(); err != nil {
+		if !found {
+			// None is ever removed, so that the count only grows.
+			count := 0
+			if _, err := getJSON(tx, bucketMeta, []byte(keyUnknown), &count); err != nil || count >= maxUnknown {
 				return err
 			}
-			return putJSON(bucket, key, m)
+			if err := putJSON(tx, bucketMeta, []byte(keyUnknown), count+1); err != nil {
+				return err
+			}
 		}
-		var known Unknown
-		if err := json.Unmarshal(before, &known); err != nil {
-			return err
-		}
-		m.Times = known.Times + 1
-		return putJSON(bucket, key, m)
+		seen := m
+		seen.Times = known.Times + 1
+		return putJSON(tx, bucketUnknown, key, seen)
 	})
 	if err != nil {
 		return fmt.Errorf("write an unknown machine to the state %s: %w", s.path, err)
@@ -72,21 +63,7 @@ func (s *Store) RecordUnknown(m Unknown) error {
 
 // UnknownMachines returns the machines that were nobody's.
 func (s *Store) UnknownMachines() ([]Unknown, error) {
-	machines := []Unknown{}
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket([]byte(bucketUnknown))
-		if bucket == nil {
-			return nil
-		}
-		return bucket.ForEach(func(_, raw []byte) error {
-			var m Unknown
-			if err := json.Unmarshal(raw, &m); err != nil {
-				return err
-			}
-			machines = append(machines, m)
-			return nil
-		})
-	})
+	machines, err := listJSON[Unknown](s.db, bucketUnknown, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the unknown machines of the state %s: %w", s.path, err)
 	}
