@@ -1,0 +1,36 @@
+package web_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+)
+
+// log keeps what a server logs, of every level.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func newLog() *log { return &log{} }
+
+func (l *log) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// ownUID is how a server calls the user of the tests on its socket.
+func ownUID() string { return "uid " + strconv.Itoa(os.Getuid()) }
