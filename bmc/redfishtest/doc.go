@@ -52,8 +52,9 @@
 // # Faults
 //
 // [Service.Inject] makes requests go wrong: error answers, late answers, lost
-// connections, writes that are confirmed and not kept, writes that are tasks,
-// power that does not come, tokens that are dropped. [Config] has what happens by
+// connections, answers that break off, writes that are confirmed and not kept, writes that are tasks,
+// power that does not come, tokens that are dropped; always, a number of times,
+// or for a share of the requests. [Config] has what happens by
 // the clock: power lag, self-test (POST), settling after a power-off, latency,
 // session time-out; and the number of wrong passwords that lock the account. What a client did is read from [Service.Requests],
 // which holds no secrets, and from the counters.
@@ -63,5 +64,6 @@
 // An idle service is one listener and one goroutine. Sessions, records and the
 // goroutine that switches power exist while they are needed. Give all services
 // of a fleet one Profile value and certificates of one [Authority], whose
-// certificate is then the only one that clients need to trust.
+// certificate is then the only one that clients need to trust. A [Site] serves
+// more of them than a process may have listeners.
 package redfishtest

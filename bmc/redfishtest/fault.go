@@ -19,13 +19,18 @@ type Fault struct {
 	Skip int
 	// Times is how many requests it acts on; 0 is for ever.
 	Times int
+	// Share is the part of the matching requests that it acts on, drawn from Seed:
+	// above 0 and at most a half; 0 is all of them. With a share it never acts on
+	// two of them in a row, so that a client that asks again gets on.
+	Share float64
+	Seed  uint64
 	// Action is what happens.
 	Action Action
 }
 
 // Action is what a fault does. Make one with a function of this package:
-// [Respond], [Redirect], [StripHeader], [Delay], [CloseConnection],
-// [CloseAfter], [IgnoreWrite], [DropOverride], [IgnorePower], [FallBack],
+// [Respond], [RespondWith], [Redirect], [StripHeader], [Delay],
+// [CloseConnection], [CloseAfter], [CutAnswer], [IgnoreWrite], [DropOverride], [IgnorePower], [FallBack],
 // [AsTask], [DropToken], [Call].
 type Action struct {
 	kind   actionKind
@@ -45,6 +50,7 @@ const (
 	actDelay
 	actClose
 	actCloseAfter
+	actCut
 	actIgnoreWrite
 	actDropOverride
 	actIgnorePower
@@ -59,6 +65,9 @@ const (
 func Respond(status int, body string) Action {
 	return Action{kind: actRespond, answer: Answer{Status: status, Body: body}}
 }
+
+// RespondWith gives this answer, header fields among it; nothing else happens.
+func RespondWith(a Answer) Action { return Action{kind: actRespond, answer: a} }
 
 // Redirect answers with this status, 301 to 308, and a Location. Clients that
 // follow a 301 of a PATCH turn it into a GET, and believe it was written.
@@ -79,6 +88,10 @@ func CloseConnection() Action { return Action{kind: actClose} }
 
 // CloseAfter does what was asked and closes the connection without an answer.
 func CloseAfter() Action { return Action{kind: actCloseAfter} }
+
+// CutAnswer does what was asked, sends half of the answer and resets the
+// connection.
+func CutAnswer() Action { return Action{kind: actCut} }
 
 // IgnoreWrite answers a PATCH with success and keeps nothing of it
 // (bmclib#459).
@@ -111,6 +124,7 @@ func Call(f func(*Service)) Action { return Action{kind: actCall, call: f} }
 type fault struct {
 	Fault
 	skip, left int
+	chance     chance
 }
 
 // effect is the sum of the faults that matched one request.
@@ -131,6 +145,7 @@ const (
 	keepOpen closing = iota
 	closeBefore
 	closeAfterwards
+	closeWithin // the answer
 )
 
 // apply is the table of what each action adds; final ends the search.
@@ -147,6 +162,8 @@ func (a Action) apply(e *effect) (final bool) {
 		return true
 	case actCloseAfter:
 		e.connection = closeAfterwards
+	case actCut:
+		e.connection = closeWithin
 	case actStripHeader:
 		e.strip = append(e.strip, a.header...)
 	case actCall:
@@ -172,7 +189,7 @@ func (a Action) apply(e *effect) (final bool) {
 func (s *Service) Inject(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = append(s.faults, &fault{Fault: f, skip: f.Skip, left: f.Times})
+	s.faults = append(s.faults, &fault{Fault: f, skip: f.Skip, left: f.Times, chance: newChance(f.Share, f.Seed)})
 }
 
 // ClearFaults removes all faults.
@@ -194,6 +211,9 @@ func (s *Service) effects(method, requestPath string) effect {
 		}
 		if f.skip > 0 {
 			f.skip--
+			continue
+		}
+		if !f.chance.comes() {
 			continue
 		}
 		if f.Times > 0 {

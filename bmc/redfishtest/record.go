@@ -121,6 +121,10 @@ func (s *Service) reply(w http.ResponseWriter, x *exchange, a Answer) {
 	s.log.Debug("Redfish request", "method", x.request.Method, "path", x.request.URL.Path, "status", status)
 	x.effect.delay += s.config.Latency
 	tooLate := x.effect.delay > 0 && !s.delay(x)
+	if !tooLate && x.effect.connection == closeWithin {
+		cut(w, a)
+		return
+	}
 	if tooLate || x.effect.connection != keepOpen {
 		hangUp(w)
 		return

@@ -28,7 +28,7 @@ func (s *Service) Start(addr string) error {
 	server := s.newServer(conns)
 
 	s.mu.Lock()
-	if s.closed || s.server != nil {
+	if s.closed || s.server != nil || s.site != nil {
 		s.mu.Unlock()
 		_ = ln.Close()
 		return fmt.Errorf("start Redfish service on %s: started or closed before, make a new one", addr)
@@ -79,7 +79,10 @@ func (s *Service) newServer(conns *sync.WaitGroup) *http.Server {
 func (s *Service) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener == nil {
+	switch {
+	case s.site != nil:
+		return "https://" + s.at.String()
+	case s.listener == nil:
 		return ""
 	}
 	return "https://" + s.listener.Addr().String()
@@ -102,9 +105,12 @@ func (s *Service) CertificatePEM() []byte {
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.closed = true
-	server := s.server
+	server, site := s.server, s.site
 	s.mu.Unlock()
 	s.cancel()
+	if site != nil {
+		site.detach(s.at.Addr())
+	}
 	if server != nil {
 		_ = server.Close()
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -113,6 +115,8 @@ type Service struct {
 	server   *http.Server
 	listener net.Listener
 	served   *tls.Certificate
+	site     *Site          // which serves it, where it has no server of its own
+	at       netip.AddrPort // where there
 }
 
 type counters struct {
@@ -195,6 +199,19 @@ func (s *Service) OpenSessions() int {
 	defer s.mu.Unlock()
 	s.expireSessions()
 	return len(s.sessions)
+}
+
+// SessionsOpened tells when each session that is open was opened, oldest first.
+func (s *Service) SessionsOpened() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expireSessions()
+	times := make([]time.Time, 0, len(s.sessions))
+	for _, live := range s.sessions {
+		times = append(times, live.opened)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times
 }
 
 // Logins returns how many sessions were created.

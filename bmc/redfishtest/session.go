@@ -12,8 +12,8 @@ import (
 )
 
 type session struct {
-	id, token string
-	used      time.Time
+	id, token    string
+	opened, used time.Time
 }
 
 const sessionsPath = "/redfish/v1/SessionService/Sessions"
@@ -123,7 +123,8 @@ func (s *Service) login(x *exchange) Answer {
 		s.sessions = make(map[string]session)
 	}
 	s.nextID++
-	created := session{id: strconv.Itoa(s.nextID), token: rand.Text(), used: time.Now()}
+	now := time.Now()
+	created := session{id: strconv.Itoa(s.nextID), token: rand.Text(), opened: now, used: now}
 	s.sessions[created.id] = created
 	s.counts.logins++
 	if s.config.RequestLimit >= 0 {

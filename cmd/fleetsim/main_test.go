@@ -31,7 +31,7 @@ func TestClustersFlag(t *testing.T) {
 			t.Errorf("%s: error = %v, want %q", tt.text, err, tt.err)
 		}
 	}
-	if _, _, err := parse([]string{"--machine-configs"}); err == nil || !strings.Contains(err.Error(), "--clusters") {
+	if _, err := parse([]string{"--machine-configs"}); err == nil || !strings.Contains(err.Error(), "--clusters") {
 		t.Errorf("machine configs without clusters: %v", err)
 	}
 }

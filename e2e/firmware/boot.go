@@ -101,7 +101,7 @@ func (m Machine) newBoot(r *Relay) (*boot, error) {
 	_, _ = seed.Write(mac)
 	b := &boot{
 		machine: m, profile: p, mac: mac, relay: r,
-		random: rand.New(rand.NewPCG(seed.Sum64(), 0)),
+		random: rand.New(rand.NewPCG(seed.Sum64(), m.Faults.Seed)),
 		log:    m.Log.With("mac", mac.String()),
 	}
 	b.http = b.newHTTPClient()
@@ -132,6 +132,7 @@ func (b *boot) dhcp(ctx context.Context, c client) error {
 		return err
 	}
 	b.lease, b.outcome.Leased = l, l.address
+	b.served(Served{Lease: l.address})
 	return nil
 }
 
@@ -217,6 +218,7 @@ func (b *boot) autoboot(ctx context.Context) error {
 // runScript follows a script and makes its end the machine's.
 func (b *boot) runScript(ctx context.Context, script string, from *url.URL) error {
 	v := newInterpreter(b, newSettings(b), b.machine.Platform, b.step)
+	v.served = b.served
 	err := v.run(ctx, script, from)
 	switch v.end {
 	case endKernel:

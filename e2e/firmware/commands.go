@@ -230,6 +230,9 @@ func resolve(f *frame, text string) (*url.URL, error) {
 // loadCommand downloads an image. kernel selects it, too.
 func loadCommand(kind imageKind) func(context.Context, *interpreter, *frame, arguments) error {
 	return func(ctx context.Context, v *interpreter, f *frame, args arguments) error {
+		if kind == kindKernel {
+			v.tell(Served{InstallScript: true})
+		}
 		image, err := v.load(ctx, f, args, io.Discard, maxImage)
 		if err != nil {
 			return err
@@ -237,8 +240,15 @@ func loadCommand(kind imageKind) func(context.Context, *interpreter, *frame, arg
 		image.kind = kind
 		if kind == kindKernel {
 			v.selected = image
+			v.tell(Served{Kernel: true})
 		}
 		return nil
+	}
+}
+
+func (v *interpreter) tell(what Served) {
+	if v.served != nil {
+		v.served(what)
 	}
 }
 

@@ -113,7 +113,7 @@ func (b *boot) get(ctx context.Context, u *url.URL, w io.Writer, limit int64) (i
 		return Image{}, 0, fmt.Errorf("fetching %s: %d bytes are more than fit, %d", u, response.ContentLength, limit)
 	}
 	digest := sha256.New()
-	n, err := io.Copy(io.MultiWriter(digest, w), pace(ctx, response.Body, b.machine.Faults.HTTPRate))
+	n, err := io.Copy(io.MultiWriter(digest, w), stall(ctx, pace(ctx, response.Body, b.machine.Faults.HTTPRate), b.machine.Faults.StallAfter))
 	if err != nil {
 		return Image{}, 0, fmt.Errorf("fetching %s: after %d of %d bytes: %w", u, n, response.ContentLength, err)
 	}

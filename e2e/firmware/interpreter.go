@@ -48,6 +48,7 @@ type interpreter struct {
 	settings *settings
 	platform string
 	step     func(format string, args ...any)
+	served   func(Served) // nil: nobody watches
 	commands map[string]command
 
 	images   []*loaded

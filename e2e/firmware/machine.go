@@ -50,6 +50,8 @@ type Machine struct {
 	Timeout time.Duration
 	// Faults are what goes wrong.
 	Faults Faults
+	// OnServed, if set, is told at once what the boot services give the machine; it must not block.
+	OnServed func(Served)
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -63,10 +65,14 @@ type Faults struct {
 	// StopAfterLease makes the machine take its DHCP lease and never ask for a boot file.
 	StopAfterLease bool
 	// Loss is the share of UDP packets lost in each direction, 0 to below 1. Which ones is the
-	// same in every run of one MAC.
+	// same in every run of one MAC and Seed.
 	Loss float64
+	Seed uint64
 	// HTTPRate is how many bytes a second the machine takes by HTTP at most, 0 for no bound.
 	HTTPRate int64
+	// StallAfter makes the machine hang, until ctx ends, when it has so many bytes of a file by HTTP;
+	// 0 is never. Scripts have some thousand bytes.
+	StallAfter int64
 }
 
 // Outcome is how far a machine came.

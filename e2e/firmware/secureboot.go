@@ -25,6 +25,7 @@ func (b *boot) start(program Image, h *head) (linux bool, err error) {
 	switch {
 	case h.isUKI():
 		b.outcome.Kernel = &Kernel{KernelSize: program.Size, KernelSHA256: program.SHA256}
+		b.served(Served{Kernel: true})
 		b.step("started the kernel in %s", program.Name)
 		return true, nil
 	case b.machine.SecureBoot:

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/netip"
 
@@ -15,8 +16,29 @@ const (
 	bmcPassword = "fleet-bmc-password" //nolint:gosec // opens emulated BMCs on loopback only
 )
 
-// startMachines makes the machines and starts a BMC for each.
-func (f *Fleet) startMachines(ctx context.Context) error {
+// makeMachines makes the machines with all that is wrong with them. Nothing runs.
+func (f *Fleet) makeMachines() {
+	wrong, twins := f.config.assign()
+	for i := range f.config.Nodes {
+		m := f.machine(i)
+		m.Wrong = wrong[i]
+		f.machines = append(f.machines, m)
+	}
+	for i, of := range twins {
+		macs := f.machines[i].Hardware.MACs
+		f.machines[i].Hardware = f.machines[of].Hardware
+		f.machines[i].Hardware.MACs = macs
+	}
+	for _, m := range f.machines {
+		if f.config.Adjust != nil {
+			f.config.Adjust(m)
+		}
+		m.misbehave()
+	}
+}
+
+// startBMCs starts a BMC for each machine.
+func (f *Fleet) startBMCs(ctx context.Context) error {
 	authority, err := redfishtest.NewAuthority()
 	if err != nil {
 		return err
@@ -27,30 +49,59 @@ func (f *Fleet) startMachines(ctx context.Context) error {
 	if err := f.writeFile("bmc-password", bmcPassword+"\n", 0o600); err != nil {
 		return err
 	}
-	for i := range f.config.Nodes {
-		m := f.machine(i)
-		if f.config.Adjust != nil {
-			f.config.Adjust(m)
+	if f.config.SharedBMCs {
+		listener, err := listenOnLoopback(ctx)
+		if err != nil {
+			return err
 		}
+		f.site = redfishtest.NewSite(listener, f.config.Log)
+	}
+	for _, m := range f.machines {
 		certificate, err := authority.Certificate(m.bmcIP.String())
 		if err != nil {
 			return err
 		}
-		m.bmc = redfishtest.New(redfishtest.Config{
-			Profile: f.config.Profile, Machine: m, Username: bmcUsername, Password: m.Password,
-			Serial: m.Hardware.Serial, BoardSerial: m.Hardware.BoardSerial, ChassisSerial: m.Hardware.ChassisSerial,
-			UUID: m.Hardware.UUID, Model: m.Hardware.Model, MACs: m.Hardware.MACs,
-			PowerLag: f.config.PowerLag, Certificate: certificate, Log: f.config.Log,
-		})
-		f.machines = append(f.machines, m)
-		if err := m.bmc.Start(netip.AddrPortFrom(m.bmcIP, bmcPort).String()); err != nil {
-			return fmt.Errorf("start the BMC of %s: %w", m.Name, err)
+		if err := f.startBMC(m, certificate); err != nil {
+			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// startBMC starts the BMC of a machine, unless it is down.
+func (f *Fleet) startBMC(m *Machine, certificate *tls.Certificate) error {
+	lag := f.config.Delays.PowerLag.Draw(f.config.random(drawPowerLag, m.index, 0))
+	m.bmc = redfishtest.New(redfishtest.Config{
+		Profile: m.profile, Machine: m, Username: bmcUsername, Password: m.Password,
+		Serial: m.Hardware.Serial, BoardSerial: m.Hardware.BoardSerial, ChassisSerial: m.Hardware.ChassisSerial,
+		UUID: m.Hardware.UUID, Model: m.Hardware.Model, MACs: m.Hardware.MACs,
+		PowerLag: lag, SessionTimeout: f.config.SessionTimeout, Certificate: certificate, RequestLimit: f.config.requestLimit(), Log: f.config.Log,
+	})
+	m.misbehaveBMC()
+	if m.Has(BMCDown) {
+		return nil
+	}
+	var err error
+	if f.site != nil {
+		err = f.site.Attach(m.bmcIP, m.bmc)
+	} else {
+		err = m.bmc.Start(netip.AddrPortFrom(m.bmcIP, bmcPort).String())
+	}
+	if err != nil {
+		return fmt.Errorf("start the BMC of %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// bmcURL is where the inventory has the machine's BMC: where nobody listens when it is down.
+func (m *Machine) bmcURL() string {
+	if url := m.bmc.URL(); url != "" {
+		return url
+	}
+	return fmt.Sprintf("https://%s:%d", m.bmcIP, bmcPort)
 }
 
 // machine is the i-th machine as it comes from the factory: the boards of a
@@ -76,6 +127,8 @@ func (f *Fleet) machine(i int) *Machine {
 		Role:     role,
 		Disk:     new(talosnode.Disk),
 		fleet:    f,
+		index:    i,
+		profile:  f.config.profile(i),
 		bmcIP:    f.address(bmcOffset + i),
 		log:      f.config.Log,
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/talos-provision/provision/bmc/redfishtest"
-	"github.com/talos-provision/provision/e2e/firmware"
 	"github.com/talos-provision/provision/e2e/talosnode"
 )
 
@@ -50,15 +49,23 @@ type Machine struct {
 	// Faults are what goes wrong with Talos: an installation that hangs or brings another version, a
 	// node that never becomes ready.
 	Faults talosnode.Faults
+	// Wrong is what else is wrong with the machine, as Config.Faults has it drawn.
+	Wrong []Fault
 
-	fleet *Fleet
-	bmc   *redfishtest.Service
-	bmcIP netip.Addr
-	log   *slog.Logger
+	fleet   *Fleet
+	index   int // from 0
+	profile redfishtest.Profile
+	bmc     *redfishtest.Service
+	bmcIP   netip.Addr
+	log     *slog.Logger
+	ledger  ledger
+	// foreigner is another machine at this one's address.
+	foreigner *talosnode.Node
 
 	mu      sync.Mutex
 	off     context.CancelFunc // set while the power is on
 	stopped chan struct{}      // closed when the powered life has ended
+	begun   int                // boots
 	boots   []Booted
 	address string // of the last boot from the network: the machine's disk boots to the same
 }
@@ -92,116 +99,6 @@ func (m *Machine) Boots() []Booted {
 	return append([]Booted(nil), m.boots...)
 }
 
-// PowerOn implements redfishtest.Machine.
-func (m *Machine) PowerOn(_ context.Context, boot redfishtest.Boot) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.off != nil {
-		return nil
-	}
-	life, off := context.WithCancel(context.Background())
-	stopped := make(chan struct{})
-	m.off, m.stopped = off, stopped
-	go func() {
-		defer close(stopped)
-		m.live(life, boot)
-	}()
-	return nil
-}
-
-// PowerOff implements redfishtest.Machine.
-func (m *Machine) PowerOff(context.Context) error {
-	m.mu.Lock()
-	off, stopped := m.off, m.stopped
-	m.mu.Unlock()
-	if off == nil {
-		return nil
-	}
-	off()
-	<-stopped
-	m.mu.Lock()
-	m.off = nil
-	m.mu.Unlock()
-	return nil
-}
-
-// Powered implements redfishtest.Machine.
-func (m *Machine) Powered() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.off != nil
-}
-
-// live is the machine's life from power-on to power-off: boots, with a warm
-// reset between two of them.
-func (m *Machine) live(ctx context.Context, boot redfishtest.Boot) {
-	for m.liveOnce(ctx, boot) {
-		boot = m.bmc.WarmReset()
-	}
-}
-
-// liveOnce is one boot, and reports whether it ended with a warm reset.
-func (m *Machine) liveOnce(ctx context.Context, boot redfishtest.Boot) (reset bool) {
-	booted := Booted{Target: boot.Target, URI: boot.HTTPBootURI}
-	if sleep(ctx, m.fleet.config.POST) != nil {
-		return false
-	}
-	if !m.Mute {
-		m.start(ctx, boot, &booted)
-	}
-	if ctx.Err() != nil {
-		return false
-	}
-	switch {
-	case booted.Version != "" && booted.Source == "":
-		booted.Source = "network"
-	case booted.Version == "" && !m.Mute && m.Disk.State().Installed():
-		booted.Source = "disk" // the next in the firmware's order, also after a network boot that failed
-	}
-	if booted.Err != nil {
-		m.log.Info("network boot failed", "machine", m.Name, "error", booted.Err)
-	}
-	m.mu.Lock()
-	m.boots = append(m.boots, booted)
-	m.mu.Unlock()
-	if booted.Source == "" {
-		return false
-	}
-	return m.runTalos(ctx, booted)
-}
-
-// start is what the firmware does with the boot target, and with none.
-func (m *Machine) start(ctx context.Context, boot redfishtest.Boot, booted *Booted) {
-	var outcome firmware.Outcome
-	switch target := boot.Target; {
-	case m.SecureBoot && (target == "Pxe" || target == "" && m.NetworkFirst):
-		outcome, booted.Err = m.firmware().HTTPBoot(ctx, m.fleet.relay, "")
-	case target == "Pxe" || target == "" && m.NetworkFirst:
-		outcome, booted.Err = m.firmware().NetworkBoot(ctx, m.fleet.relay)
-	case target == "UefiHttp":
-		outcome, booted.Err = m.firmware().HTTPBoot(ctx, m.fleet.relay, boot.HTTPBootURI)
-	case (target == "Cd" || target == "UsbCd") && boot.Media != "":
-		// The arguments of a medium are baked into it; here they are the node's address.
-		booted.Version, booted.schematic, booted.Err = m.fleet.readMedium(ctx, boot.Media)
-		booted.Cmdline = "ip=" + m.IP.String() + "::"
-		booted.Source = "medium"
-		return
-	}
-	booted.Program, booted.Leased = outcome.NetworkProgram.Name, outcome.Leased
-	if outcome.Kernel != nil {
-		booted.Cmdline = outcome.Kernel.Cmdline
-		booted.Version, booted.schematic = m.fleet.factory.origin(outcome.Kernel.KernelSHA256)
-	}
-}
-
-func (m *Machine) firmware() firmware.Machine {
-	return firmware.Machine{
-		MAC: m.Hardware.MACs[0], UUID: m.Hardware.UUID, Serial: m.Hardware.Serial, BoardSerial: m.Hardware.BoardSerial,
-		Manufacturer: "Emulated", Product: m.Hardware.Model, Asset: m.Asset, Platform: m.Platform, SecureBoot: m.SecureBoot,
-		TFTPPort: tftpPort, TimeScale: m.fleet.config.TimeScale, Log: m.log, Faults: firmware.Faults{HTTPRate: m.HTTPRate},
-	}
-}
-
 // address is where Talos comes up: at the one of its command line, else where
 // DHCP puts it, which is keyed by MAC.
 func (b Booted) address() string {
@@ -230,11 +127,20 @@ func staticAddress(cmdline string) string {
 }
 
 func (m *Machine) close() error {
-	m.bmc.Close()
-	return m.PowerOff(context.Background())
+	if m.bmc != nil {
+		m.bmc.Close()
+	}
+	if m.foreigner != nil {
+		m.foreigner.Stop()
+	}
+	m.unplug()
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -16,7 +16,8 @@ import (
 // serves the Talos API there until the power goes. It reports whether it asked
 // for a warm reset.
 func (m *Machine) runTalos(ctx context.Context, booted Booted) (reset bool) {
-	if sleep(ctx, m.fleet.config.KernelTime) != nil {
+	if m.Has(NeverReturns) || m.Has(WrongMachine) { // its kernel hangs, or its address is taken
+		<-ctx.Done()
 		return false
 	}
 	resets := make(chan struct{}, 1)
@@ -32,7 +33,11 @@ func (m *Machine) runTalos(ctx context.Context, booted Booted) (reset bool) {
 		m.log.Error("Talos did not start", "machine", m.Name, "error", err)
 		return false
 	}
-	defer node.Stop()
+	m.ledger.runs(node)
+	defer func() {
+		m.ledger.runs(nil)
+		node.Stop()
+	}()
 	select {
 	case <-ctx.Done():
 		return false
@@ -58,7 +63,7 @@ func (m *Machine) talosConfig(booted Booted) talosnode.Config {
 		Disk: m.Disk, FromDisk: booted.Source == "disk", Clusters: &m.fleet.clusters,
 		InstallTime: m.fleet.config.InstallTime, ReadyTime: m.fleet.config.ReadyTime,
 		SecureBoot: m.SecureBoot, GRUB: m.Platform == "pcbios", Releases: m.fleet.config.Releases, NodeObjects: m.fleet.config.Kubernetes,
-		Faults: m.Faults, Log: m.log,
+		Faults: m.Faults, OnApply: m.ledger.configured, Log: m.log,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // write writes the inventory and the configuration of the fleet.
@@ -25,6 +26,9 @@ func (f *Fleet) write() error {
 		files["nodes/"+cluster+"/_defaults.yaml"] = f.clusterDefaults(cluster)
 	}
 	for _, m := range f.machines {
+		if !m.listed() {
+			continue
+		}
 		files["nodes/"+m.Cluster+"/"+m.Name+".yaml"] = m.nodeYAML()
 	}
 	for name, text := range files {
@@ -73,7 +77,7 @@ func (f *Fleet) clusterDefaults(cluster string) string {
 }
 
 func (m *Machine) nodeYAML() string {
-	text := fmt.Sprintf("serial: %s # shared by the boards of one chassis\nip: %s\ninstall: %t\nbmc:\n  address: %s\n", m.Hardware.Serial, m.IP, m.Install, m.bmc.URL())
+	text := fmt.Sprintf("serial: %s # shared by the boards of one chassis\nip: %s\ninstall: %t\nbmc:\n  address: %s\n", m.Hardware.Serial, m.IP, m.Install, m.bmcURL())
 	if m.BootKind != "" {
 		text += "  boot: " + m.BootKind + "\n"
 	}
@@ -119,13 +123,25 @@ power:
   window: 2s
   jitter: 200ms
 budgets:
-  attempts: 2
+  attempts: %[13]d
   minRebootInterval: 10s
-  bootTimeout: 2m
+  bootTimeout: %[14]s
 talos:
   delivery: %[12]s
 `, dir, controller, dhcpPort, relayPort, f.config.Network.Masked(), f.address(leaseOffset), f.address(leaseEnd), f.address(relayOffset),
-		tftpPort, httpPort, f.factory.url, delivery)
+		tftpPort, httpPort, f.factory.url, delivery, f.config.Attempts, short(f.config.BootTimeout))
+}
+
+// short writes a time without the parts that are 0: 2m, not 2m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // standIn takes the place of an iPXE binary, which nobody executes here. EFI

@@ -33,7 +33,7 @@ type Config struct {
 	Devices []Device
 	// Cmdline is the kernel command line; readable from Talos 1.11 on. With FromDisk, the installed one counts.
 	Cmdline string
-	// OnApply, if set, receives every accepted machine config. The bytes may hold secrets.
+	// OnApply, if set, receives every accepted machine config, by the API or fetched by URL. The bytes may hold secrets.
 	OnApply func(data []byte, dryRun bool)
 
 	// Disk is what survives a power cut; nil means that the node forgets, and that an accepted machine

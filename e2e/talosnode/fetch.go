@@ -35,6 +35,9 @@ func (s *system) source() string {
 func (n *Node) fetch(s *system, from string) (ending, error) {
 	for broken := n.cfg.Faults.BrokenDownloads; ; broken-- {
 		data, cfg, err := n.fetchOnce(s, from, broken > 0)
+		if err == nil && n.cfg.OnApply != nil {
+			n.cfg.OnApply(data, false)
+		}
 		if err == nil && n.cfg.Disk == nil {
 			return ending{kind: endsForgetting}, nil
 		}
