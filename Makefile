@@ -12,7 +12,7 @@ CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
 # program themselves, which the test cache does not see: -count=1.
 TESTFLAGS ?= -race -count=1 -timeout 20m
 
-.PHONY: help build test unit e2e e2e-talos lint fmt demo demo-ready bench bench-boot fuzz image deps clean
+.PHONY: help build test unit e2e e2e-talos chaos lint fmt demo demo-ready demo-upgrade bench bench-boot bench-fleet fuzz image deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ unit: ## Run the tests that need no QEMU and no root
 
 e2e: deps ## Run the end-to-end tests alone: real firmware in QEMU
 	E2E=required go test $(TESTFLAGS) -v ./e2e/...
+
+chaos: ## Kill controllers of 300 nodes with all faults, 20 times for each of SEEDS ("1 2 3"); five minutes a seed
+	CHAOS_SEEDS='$(or $(SEEDS),1 2 3)' go test -count=1 -timeout 120m -v -run TestChaos ./e2e/chaos
 
 # Needs root. Under TCG each boot takes minutes: E2E_ACCEL=kvm where KVM works.
 e2e-talos: ## The same on real Talos files: TALOS_KERNEL=... TALOS_INITRAMFS=... [TALOS_VERSION=v1.13.9] [E2E_ACCEL=kvm]
@@ -59,6 +62,9 @@ bench: ## Run the benchmarks
 bench-boot: ## Measure DHCP, TFTP and HTTP beside dnsmasq, Kea, tftpd-hpa and nginx (root; 5 minutes)
 	sh e2e/bench/deps.sh
 	go run ./e2e/bench $(BENCHFLAGS)
+
+bench-fleet: ## Measure what a run over 1,000 and 10,000 emulated nodes costs the controller
+	go run ./e2e/bench/fleet $(BENCHFLAGS)
 
 fuzz: ## Fuzz every parser for FUZZTIME (30s) each
 	@for pkg in $$(go list ./...); do \

@@ -47,6 +47,11 @@ type Config struct {
 	// Expected is what the inventory knows of the machine. It chooses among
 	// several systems; comparing the machine with it is the caller's part (I1).
 	Expected identity.Facts
+	// Permit, if set, is asked right before each request that changes the machine or
+	// its settings; after an error the request is not sent, and the method returns
+	// ErrNotPermitted and that error. One method may make several requests, and the
+	// right to make them can be lost in between. It must not block.
+	Permit func() error
 	// Log receives one debug line a request; nil discards. No password, token
 	// or body is ever logged (I9).
 	Log *slog.Logger

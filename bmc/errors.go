@@ -39,6 +39,8 @@ var (
 	// ErrSessionLimit: all sessions of the BMC are taken (RAC0218 on iDRAC) and
 	// it takes no Basic authentication instead.
 	ErrSessionLimit = errors.New("the BMC has no session left")
+	// ErrNotPermitted: Config.Permit forbade a request, which was not sent.
+	ErrNotPermitted = errors.New("the BMC was not asked")
 	// ErrClosed: the Client was closed.
 	ErrClosed = errors.New("the BMC client is closed")
 )
@@ -49,6 +51,7 @@ var hints = []struct {
 	text string
 }{
 	{ErrUnauthorized, "check bmc.username (now %q) and the variable or file its password comes from; one attempt was made and no more, so that the account is not locked"},
+	{ErrNotPermitted, "whoever may work on the machine now goes on with it"},
 	{ErrOverrideNotKept, "the machine was not reset; set bmc.bootMode to the mode its BIOS uses, or check its boot settings and BMC firmware version"},
 	{ErrOverrideRefused, "the machine was not reset; check that the account may configure boot and that PXE is enabled in the BIOS"},
 	{ErrNoMedia, "virtual media may need a licence on this BMC (HPE iLO Advanced, Supermicro DCMS, Dell Enterprise); use bmc.boot: pxe otherwise"},

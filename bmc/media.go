@@ -144,7 +144,7 @@ func (c *Client) eject(ctx context.Context, uri string) error {
 
 // ending tells that no other drive or way can help.
 func ending(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrLicence) || errors.Is(err, ErrClosed)
+	return ctx.Err() != nil || errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrLicence) || errors.Is(err, ErrNotPermitted) || errors.Is(err, ErrClosed)
 }
 
 // changeDrive tries the ways in turn until the drive shows what is wanted.

@@ -13,7 +13,7 @@ func (a *attempt) react(ctx context.Context, err error, body bootBody, tagged bo
 	a.last = err
 	r, ok := errors.AsType[*refusal](err)
 	switch {
-	case errors.Is(err, ErrUnauthorized), errors.Is(err, ErrLicence), errors.Is(err, ErrClosed), untrustworthy(err):
+	case errors.Is(err, ErrUnauthorized), errors.Is(err, ErrLicence), errors.Is(err, ErrNotPermitted), errors.Is(err, ErrClosed), untrustworthy(err):
 		return err
 	case ok && r.status == http.StatusForbidden: // the account may not; no other way will do
 		return fmt.Errorf("%w: %w", ErrOverrideRefused, err)

@@ -235,7 +235,7 @@ func (j *journey) step(ctx context.Context, sys *systemDocument) error {
 
 // final tells that looking again cannot help.
 func final(err error) bool {
-	for _, kind := range []error{ErrUnauthorized, ErrLicence, ErrClosed, ErrNoSystem, ErrAmbiguousSystem, ErrPowerRefused} {
+	for _, kind := range []error{ErrUnauthorized, ErrLicence, ErrNotPermitted, ErrClosed, ErrNoSystem, ErrAmbiguousSystem, ErrPowerRefused} {
 		if errors.Is(err, kind) {
 			return true
 		}

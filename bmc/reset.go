@@ -102,7 +102,7 @@ func (p *presser) press(ctx context.Context, sys *systemDocument) (yes bool, err
 	case err == nil:
 		p.c.log.InfoContext(ctx, "reset sent", "type", p.kinds[0])
 		return true, nil
-	case errors.Is(err, ErrUnauthorized), errors.Is(err, ErrLicence):
+	case errors.Is(err, ErrUnauthorized), errors.Is(err, ErrLicence), errors.Is(err, ErrNotPermitted):
 		return false, err
 	case !ok: // no answer: it may have been done
 		return true, err

@@ -145,6 +145,9 @@ func (c *Client) write(ctx context.Context, r request) (answer, error) {
 	}
 	ctx, cancel := linger(ctx, c.cfg.Timeouts.Logout)
 	defer cancel()
+	if c.cfg.Permit != nil {
+		ctx = context.WithValue(ctx, permitKey{}, c.cfg.Permit)
+	}
 	a, err := c.exchange(ctx, r)
 	if err == nil && !a.ok() {
 		err = c.refuse(r, a)

@@ -82,6 +82,9 @@ type recordingKey struct{}
 // offlineKey marks the one request that gofish makes when it is set up.
 type offlineKey struct{}
 
+// permitKey marks requests that change something by what permits them.
+type permitKey struct{}
+
 // guard is the last step before the network: it keeps credentials on the BMC's
 // own host, caps bodies and records answers.
 type guard struct {
@@ -103,6 +106,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		rec = &recording{}
 	}
 	*rec = recording{}
+	if permit, asked := req.Context().Value(permitKey{}).(func() error); asked {
+		if err := permit(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotPermitted, err)
+		}
+	}
 	start := time.Now()
 	resp, err := g.send(req, rec)
 	g.trace.write(req, start, *rec, err)

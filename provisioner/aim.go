@@ -12,8 +12,7 @@ import (
 
 // aim says how far the run takes a node, and with which machine config. Whatever
 // is missing for that is found here, before any machine is touched.
-func (c *Controller) aim(n inventory.Node) (Goal, machineconfig.Config, *Failure) {
-	goal := c.opts.Until
+func (c *Controller) aim(n inventory.Node, goal Goal) (Goal, machineconfig.Config, *Failure) {
 	if goal == UntilMaintenance {
 		return goal, machineconfig.Config{}, nil
 	}
@@ -57,14 +56,15 @@ type rendered struct {
 // configOf gives a node's machine config: made once, so that a file which is
 // edited during a run does not change under it.
 func (c *Controller) configOf(n inventory.Node) (machineconfig.Config, bool, error) {
-	if c.opts.Configs == nil {
-		return machineconfig.Config{}, false, nil
-	}
 	c.mu.Lock()
+	configs := c.inventory.Configs
 	r, known := c.configs[n.ID()]
 	c.mu.Unlock()
+	if configs == nil {
+		return machineconfig.Config{}, false, nil
+	}
 	if !known {
-		r.config, r.has, r.err = c.opts.Configs.Render(n)
+		r.config, r.has, r.err = configs.Render(n)
 		c.mu.Lock()
 		c.configs[n.ID()] = r
 		c.mu.Unlock()
@@ -75,10 +75,11 @@ func (c *Controller) configOf(n inventory.Node) (machineconfig.Config, bool, err
 // access gives what reaches the configured nodes of the node's cluster; nil
 // when the inventory names no talosconfig.
 func (c *Controller) access(n inventory.Node) (Admin, error) {
-	if c.opts.Access == nil {
+	access := c.current().Access
+	if access == nil {
 		return nil, nil //nolint:nilnil // no talosconfig is no error: most clusters that end in maintenance have none
 	}
-	return c.opts.Access(n, func(observed identity.Facts) error {
+	return access(n, func(observed identity.Facts) error {
 		if c.fleet.isNode(n, observed) {
 			return nil
 		}

@@ -128,9 +128,9 @@ func (n *node) sighted() sighted {
 // node's own requests and looks at its Talos API until that confirms it (I5),
 // or until its time is up.
 func awaitMaintenance(ctx context.Context, n *node) (transition, error) {
-	deadline := time.NewTimer(time.Until(n.snapshot().LastPowerOn.Add(n.c.opts.Budgets.BootTimeout)))
+	deadline := time.NewTimer(remaining(n.snapshot().LastPowerOn, n.c.budgets().BootTimeout))
 	defer deadline.Stop()
-	poll := time.NewTicker(n.c.opts.PollInterval)
+	poll := time.NewTicker(n.pace())
 	defer poll.Stop()
 	for {
 		if next, moved := n.followBoot(); moved {
@@ -151,6 +151,10 @@ func awaitMaintenance(ctx context.Context, n *node) (transition, error) {
 			return transition{}, ctx.Err()
 		case <-n.notify:
 		case <-deadline.C:
+			// A look before it is given up: it may have come up while no controller was there to see (I8).
+			if next, err := n.probe(ctx); err != nil || next.state != "" {
+				return next, err
+			}
 			return n.bootFailed()
 		case <-poll.C:
 			if next, err := n.probe(ctx); err != nil || next.state != "" {
@@ -158,6 +162,25 @@ func awaitMaintenance(ctx context.Context, n *node) (transition, error) {
 			}
 		}
 	}
+}
+
+// looksOften is how many looks at a node there are in one PollInterval once its kernel can be up.
+const looksOften = 4
+
+// pace is how often the node's Talos API is looked at, until it is seen in
+// another stage of its boot. Its own requests tell when the API may soon be up;
+// before that a look is only for what they did not tell, for instance because no
+// controller was there to hear them (I8).
+func (n *node) pace() time.Duration {
+	const seldom = 5
+	poll := n.c.opts.PollInterval
+	switch {
+	case stages[n.sighted().stage].rank >= stages[stageInitramfs].rank:
+		return poll / looksOften
+	case bootKind(n.Node) == bmc.BootMedia: // its BMC reads the image, and the node asks for nothing
+		return poll
+	}
+	return seldom * poll
 }
 
 // followBoot tells of a boot stage that is newer than the recorded one.
@@ -170,7 +193,16 @@ func (n *node) followBoot() (transition, bool) {
 	if stages[seen.stage].rank <= stages[recorded].rank {
 		return transition{}, false
 	}
+	n.remember(n.noteSource)
 	return transition{state: Booting, step: step(seen.stage), message: stages[seen.stage].message}, true
+}
+
+// noteSource writes down where DHCP put a node that has no static address and is not
+// confirmed yet: a controller that goes on would not know where to look.
+func (n *node) noteSource(r *store.Node) {
+	if n.IP == "" && !r.SeenInMaintenance && n.seen.source.IsValid() {
+		r.Address = n.seen.source.String()
+	}
 }
 
 // host is where the node's Talos API is looked for: its static address, else
@@ -263,11 +295,11 @@ func (n *node) bootFailed() (transition, error) {
 		return n.mayHaveFetched(), nil
 	}
 	cause, reason := n.stuck()
-	attempts, budget := n.snapshot().Attempts, n.c.opts.Budgets.Attempts
+	attempts, budget := n.snapshot().Attempts, n.c.budgets().Attempts
 	if attempts < budget {
 		return transition{state: Pending, message: fmt.Sprintf("attempt %d of %d: %s; it is tried again", attempts, budget, reason)}, nil
 	}
-	return transition{}, failed(cause, "%s, in %d attempts of %s", reason, attempts, n.c.opts.Budgets.BootTimeout)
+	return transition{}, failed(cause, "%s, in %d attempts of %s", reason, attempts, n.c.budgets().BootTimeout)
 }
 
 // stuck says how far the node came, and the cause class that this points to.

@@ -67,15 +67,17 @@ func (c *Controller) BootOver(ctx context.Context, inventoried inventory.Node) e
 		return err
 	}
 	facts := c.fleet.reported(inventoried.ID())
-	n, err := c.newNode(store.Run{ID: newRunID(time.Now())}, PlanNode{
+	n, err := c.newNode(&run{Run: store.Run{ID: newRunID(time.Now())}}, PlanNode{
 		Cluster: inventoried.Cluster, Node: inventoried.Name, KernelArgs: args, Until: UntilMaintenance, Facts: facts, node: inventoried,
 	})
 	if err != nil {
 		return err
 	}
 	n.over = true
-	c.enter(n)
-	defer c.leave(n)
+	if err := c.enter(n); err != nil {
+		return err
+	}
+	defer c.dismiss([]*node{n})
 	if err := n.enter(transition{state: Pending, message: "boots Talos " + inventoried.TalosVersion + " from the network over its installation"}); err != nil {
 		return err
 	}
@@ -89,22 +91,4 @@ func (c *Controller) BootOver(ctx context.Context, inventoried inventory.Node) e
 		return fmt.Errorf("%s: %s; %s", record.Message, record.Error, record.Hint)
 	}
 	return nil
-}
-
-// enter makes a node known to the boot services, leave ends that (I3).
-func (c *Controller) enter(n *node) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.nodes[n.ID()] = n
-}
-
-func (c *Controller) leave(n *node) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.nodes, n.ID())
-	for source, seen := range c.sources {
-		if seen == n {
-			delete(c.sources, source)
-		}
-	}
 }

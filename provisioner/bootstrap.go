@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
 )
 
@@ -18,12 +19,17 @@ func (n *node) bootstrap(ctx context.Context) error {
 	if !n.config.ControlPlane() || n.bootstrapped || n.c.bootstrapper(n.Cluster) != n {
 		return nil
 	}
+	if waits, err := n.claimBootstrap(ctx); err != nil || waits != "" {
+		n.bootstrapWaits = waits
+		return err
+	}
 	found, err := n.c.census(ctx, n.Cluster)
 	switch {
 	case err != nil:
 		return err
 	case found.member != "":
 		n.bootstrapped = true // the cluster lives; this node joins it
+		n.yieldBootstrap(ctx)
 		return nil
 	case found.unproven != "":
 		n.bootstrapWaits = found.unproven
@@ -34,17 +40,55 @@ func (n *node) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := n.mayAct(ctx); err != nil {
+		return err
+	}
 	err = n.admin.Bootstrap(ctx, n.host())
 	switch {
 	case err == nil, errors.Is(err, talos.ErrAlreadyBootstrapped):
 		n.bootstrapped = true
-		return nil
+		return nil // the right to it is kept until the node is Ready: others see no member before
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
 	// Asked again at the next look: Talos refuses a second bootstrap of one node by itself.
 	n.bootstrapWaits = fmt.Sprintf("asking %s to bootstrap: %v", n.Name, err)
 	return nil
+}
+
+// bootstrapRight is the claim of the one controller that may bootstrap a cluster,
+// which several may work on. No node can have this name.
+const bootstrapRight = "(etcd bootstrap)"
+
+// claimBootstrap takes the right to bootstrap the cluster, from before its control
+// planes are asked; it says who has it otherwise.
+func (n *node) claimBootstrap(ctx context.Context) (waits string, err error) {
+	if n.bootstrapClaim != nil {
+		return "", nil
+	}
+	claim, err := n.c.opts.Store.Claim(ctx, []string{n.Cluster + "/" + bootstrapRight}, "bootstrap etcd on "+n.Name)
+	switch {
+	case errors.Is(err, store.ErrClaimed):
+		return fmt.Sprintf("another controller may bootstrap the cluster: %v", err), nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "", &stateError{err}
+	}
+	n.bootstrapClaim = claim
+	return "", nil
+}
+
+func (n *node) yieldBootstrap(ctx context.Context) {
+	if n.bootstrapClaim == nil {
+		return
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	if err := n.bootstrapClaim.Release(bounded); err != nil {
+		n.c.opts.Log.Warn("the right to bootstrap a cluster could not be released, and ends by itself", "node", n.ID(), "error", err)
+	}
+	n.bootstrapClaim = nil
 }
 
 // bootstrapper is the one node of a run that may bootstrap the cluster: the one
@@ -80,10 +124,7 @@ type census struct {
 // part of the run: one that is silent may hold the cluster's data.
 func (c *Controller) census(ctx context.Context, cluster string) (census, error) {
 	var found census
-	for _, n := range c.opts.Inventory {
-		if n.Cluster != cluster {
-			continue
-		}
+	for _, n := range c.current().of(cluster) {
 		config, has, err := c.configOf(n)
 		if err != nil {
 			found.unproven = fmt.Sprintf("it is not known whether %s is a control plane: %v", n.Name, err)

@@ -47,6 +47,9 @@ func configure(ctx context.Context, n *node) (transition, error) {
 // apply sends the config. The step was written before: whatever happens from
 // here on, the node may have it.
 func (n *node) apply(ctx context.Context) (transition, error) {
+	if err := n.mayAct(ctx); err != nil {
+		return transition{}, err
+	}
 	n.applies++
 	if n.applies > maxApplies {
 		return transition{}, failed(CauseTalos, "its machine config was sent %d times, and it stays in maintenance", maxApplies)
@@ -61,6 +64,8 @@ func (n *node) apply(ctx context.Context) (transition, error) {
 			return transition{state: Configured, message: "took its machine config and installs itself"}, nil
 		case ctx.Err() != nil:
 			return transition{}, ctx.Err()
+		case errors.Is(err, store.ErrOutOfReach), errors.Is(err, store.ErrFenced):
+			return transition{}, err
 		case errors.As(err, &refused), errors.Is(err, talos.ErrConfigRefused):
 			return transition{}, refusedConfig(ctx, "the node does not take its machine config", err)
 		case errors.Is(err, talos.ErrOutcomeUnknown):
@@ -81,6 +86,9 @@ func (n *node) apply(ctx context.Context) (transition, error) {
 // isThis refuses a machine that is not the node, over the very connection that
 // its config would go through (I5).
 func (n *node) isThis(o talos.Observation) error {
+	if err := n.c.opts.Store.MayWork(n.ID()); err != nil { // it may have been a while since it was asked
+		return &stateError{err}
+	}
 	if miss := n.c.confirm(n.Node, o); miss != "" {
 		return failed(CauseWrongMachine, "at %s %s", n.host(), miss)
 	}

@@ -6,13 +6,10 @@ package provisioner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/talos-provision/provision/bmc"
 	"github.com/talos-provision/provision/inventory"
@@ -73,35 +70,46 @@ type Budgets struct {
 	ReadyTimeout time.Duration
 }
 
-// Options are what a Controller works with. Inventory, Dial and Prober are
-// required; Store is for Run, and lets Plan see an interrupted run.
-type Options struct {
-	// Inventory is every node of every cluster: identity is decided over all of them (I1).
-	Inventory []inventory.Node
-	// Selected are the nodes that a run may work on.
-	Selected []inventory.Node
-	// Reinstall names the nodes, as cluster/name, that may be installed although they run a configured Talos (I2).
-	Reinstall map[string]bool
-	// BootURL is where the boot services' HTTP is reached, such as http://10.0.0.1:8080: for BMCs that
-	// are told a URI (bmc.boot uefi-http and virtual-media).
-	BootURL string
-	Dial    Dialer
-	Prober  Prober
-	// Until is how far the run takes every node; "" takes those with a machine config to
-	// ready, the others to maintenance.
-	Until Goal
-	// Delivery is how machine configs reach their nodes; "" is by the API.
-	Delivery Delivery
+// Inventory is one generation of the operator's files.
+type Inventory struct {
+	// Nodes are all of every cluster: identity is decided over all of them (I1).
+	Nodes []inventory.Node
 	// Configs gives machine configs; nil says that no node has one.
 	Configs Configs
 	// Access gives what reaches the configured nodes of a node's cluster; a nil Admin without
 	// an error says that the inventory names no talosconfig. Whatever changes a machine asks
 	// confirm first, over the same connection, whether the machine is the node (I5).
-	Access  func(n inventory.Node, confirm func(identity.Facts) error) (Admin, error)
+	Access func(n inventory.Node, confirm func(identity.Facts) error) (Admin, error)
+}
+
+func (b Budgets) withDefaults() Budgets {
+	b.Attempts = orDefault(b.Attempts, 3)
+	b.MinRebootInterval = orDefault(b.MinRebootInterval, 5*time.Minute)
+	b.BootTimeout = orDefault(b.BootTimeout, 15*time.Minute)
+	b.InstallTimeout = orDefault(b.InstallTimeout, 30*time.Minute)
+	b.ReadyTimeout = orDefault(b.ReadyTimeout, 15*time.Minute)
+	return b
+}
+
+// Options are what a Controller works with. Dial and Prober are required; Store
+// is for Run, and lets Plan see an interrupted run.
+type Options struct {
+	// Inventory is what the controller starts with; SetInventory puts another in its place.
+	Inventory Inventory
+	// BootURL is where the boot services' HTTP is reached, such as http://10.0.0.1:8080: for BMCs that
+	// are told a URI (bmc.boot uefi-http and virtual-media).
+	BootURL string
+	Dial    Dialer
+	Prober  Prober
+	// Delivery is how machine configs reach their nodes; "" is by the API.
+	Delivery Delivery
+	// Site is the value of SiteLabel of the nodes that this controller works on; "" works on all.
+	Site    string
 	Store   *store.Store
 	Power   Power
 	Budgets Budgets
-	// PollInterval is how often a booting node is looked at; 0 takes one second.
+	// PollInterval is how often a node is looked at; 0 takes one second. It is a quarter of that when a
+	// node's kernel starts, and five times that before.
 	PollInterval time.Duration
 	// OnEvent is called with every event, one at a time and after it is stored. It must not block for long.
 	OnEvent func(store.Event)
@@ -109,21 +117,39 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// SiteLabel is the label by which controllers of several sites share an inventory.
+const SiteLabel = "site"
+
+// elsewhere says whether the node is another site's.
+func (c *Controller) elsewhere(n inventory.Node) bool {
+	return c.opts.Site != "" && n.Labels[SiteLabel] != c.opts.Site
+}
+
 // bmcParallel is how many BMCs are talked to at once when the fleet is looked at: it costs sockets, not watts.
 const bmcParallel = 64
 
-// Controller plans and carries out runs over one selection of nodes.
+// Controller plans and carries out runs, and is asked by the boot services what
+// a machine may boot. Runs over different clusters may go on at once. It is
+// safe for concurrent use.
 type Controller struct {
-	opts   Options
-	fleet  *Fleet
-	window *PowerWindow
-	// localBoots are the nodes whose firmware needs a way of its own to its disk.
-	localBoots map[string]string
+	opts  Options
+	fleet *Fleet
+	// window admits nodes to be power cycled, powerOns those of them that are off and armed to be powered on.
+	window, powerOns *PowerWindow
 
-	mu    sync.Mutex
-	nodes map[string]*node // by cluster/name; the nodes that the present run works on
-	// sources are the addresses that nodes of the run were last seen at.
+	refreshing sync.Mutex // one refreshFleet at a time
+
+	mu        sync.Mutex
+	inventory Inventory
+	running   map[string]*run  // by cluster; those that go on
+	nodes     map[string]*node // by cluster/name; the nodes that those runs work on
+	// sources are the addresses that nodes of the runs were last seen at.
 	sources map[netip.Addr]*node
+	// looks and preparations bound how many BMCs are worked with at once, for one look and
+	// from the arming of a node to its power-on.
+	looks, preparations slots
+	// primed says that the power-ons of earlier processes are counted in the window.
+	primed bool
 
 	// configs are the machine configs as they were made once, by cluster/name.
 	configs map[string]rendered
@@ -131,6 +157,9 @@ type Controller struct {
 	etcdWaits map[string]time.Time
 
 	eventMu sync.Mutex
+
+	// record takes the place of the store's Record in tests, which count what is written and fail it.
+	record func(store.Node, store.Event) error
 }
 
 // New makes a controller. It touches nothing.
@@ -142,26 +171,21 @@ func New(opts Options) (*Controller, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	opts.PollInterval = orDefault(opts.PollInterval, time.Second)
-	opts.Budgets.Attempts = orDefault(opts.Budgets.Attempts, 3)
-	opts.Budgets.MinRebootInterval = orDefault(opts.Budgets.MinRebootInterval, 5*time.Minute)
-	opts.Budgets.BootTimeout = orDefault(opts.Budgets.BootTimeout, 15*time.Minute)
-	opts.Budgets.InstallTimeout = orDefault(opts.Budgets.InstallTimeout, 30*time.Minute)
-	opts.Budgets.ReadyTimeout = orDefault(opts.Budgets.ReadyTimeout, 15*time.Minute)
-	localBoots := map[string]string{}
-	for _, n := range opts.Inventory {
-		if n.LocalBoot != "" {
-			localBoots[n.ID()] = n.LocalBoot
-		}
-	}
+	opts.Budgets = opts.Budgets.withDefaults()
 	return &Controller{
-		localBoots: localBoots,
-		opts:       opts,
-		fleet:      NewFleet(opts.Inventory),
-		window:     NewPowerWindow(opts.Power),
-		nodes:      map[string]*node{},
-		sources:    map[netip.Addr]*node{},
-		configs:    map[string]rendered{},
-		etcdWaits:  map[string]time.Time{},
+		opts:      opts,
+		inventory: opts.Inventory,
+		fleet:     NewFleet(opts.Inventory.Nodes),
+		window:    NewPowerWindow(opts.Power),
+		powerOns:  NewPowerWindow(opts.Power.steady()),
+		running:   map[string]*run{},
+		nodes:     map[string]*node{},
+		sources:   map[netip.Addr]*node{},
+		configs:   map[string]rendered{},
+		etcdWaits: map[string]time.Time{},
+
+		looks:        make(slots, bmcParallel),
+		preparations: make(slots, max(bmcParallel, 4*opts.Power.Parallel)),
 	}, nil
 }
 
@@ -173,79 +197,19 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// Run carries out a plan made by Plan: every node of it ends in the state of its
-// goal, Failed or Held, or ctx ends first and the run can be carried on by another
-// Run over the same store (I8). The boot services must be listening.
-func (c *Controller) Run(ctx context.Context, plan Plan) (Summary, error) {
-	if c.opts.Store == nil {
-		return Summary{}, errors.New("run without a state store: a crash could not be told from a beginning")
-	}
-	run, _, err := c.opts.Store.BeginRun(plan.Cluster, newRunID(time.Now()), time.Now())
-	if err != nil {
-		return Summary{}, err
-	}
-	nodes, err := c.enlist(run, plan)
-	if err != nil {
-		return Summary{}, err
-	}
-	defer c.dismiss()
-
-	var work errgroup.Group
-	for _, n := range nodes {
-		work.Go(func() error { return n.live(ctx) })
-	}
-	if err := work.Wait(); err != nil {
-		return Summary{}, err
-	}
-	summary := summarise(run.ID, plan, nodes)
-	if ctx.Err() != nil {
-		return summary, ctx.Err()
-	}
-	return summary, c.opts.Store.FinishRun(run, time.Now())
-}
-
-// enlist writes down what the plan decided for each node and makes the nodes
-// known to the boot services, before any of them is touched.
-func (c *Controller) enlist(run store.Run, plan Plan) ([]*node, error) {
-	var (
-		nodes []*node
-		group errgroup.Group // the store gathers what is written at once into one fsync
-	)
-	for _, p := range plan.Nodes {
-		if p.Action == ActionSkip {
-			continue
-		}
-		n, err := c.newNode(run, p)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-		group.Go(func() error { return n.begin(p) })
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, n := range nodes {
-		c.nodes[n.ID()] = n
-	}
-	return nodes, nil
-}
-
-// dismiss ends what the boot services do for the run's nodes: none is armed any more (I3).
-func (c *Controller) dismiss() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.nodes)
-	clear(c.sources)
-}
-
 // lookup returns the run's node of that id; nil when no run works on it.
 func (c *Controller) lookup(id string) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.nodes[id]
+}
+
+// write stores a record together with the event that tells of it.
+func (c *Controller) write(r store.Node, e store.Event) error {
+	if c.record != nil {
+		return c.record(r, e)
+	}
+	return c.opts.Store.Record(r, e)
 }
 
 // publish hands an event that is already stored to whoever watches.
@@ -256,9 +220,4 @@ func (c *Controller) publish(e store.Event) {
 	c.eventMu.Lock()
 	defer c.eventMu.Unlock()
 	c.opts.OnEvent(e)
-}
-
-// newRunID is sortable by time and short enough to say aloud.
-func newRunID(now time.Time) string {
-	return fmt.Sprintf("%s-%04x", now.UTC().Format("20060102T150405Z"), now.Nanosecond()&0xffff)
 }

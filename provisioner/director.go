@@ -34,7 +34,7 @@ func (c *Controller) direct(r httpboot.Request) httpboot.Answer {
 	n := c.lookup(verdict.Name)
 	if n == nil {
 		answer := local(verdict.Name, "no run works on it")
-		answer.LocalBoot = c.localBoots[verdict.Name]
+		answer.LocalBoot = c.fleet.localBoot(verdict.Name)
 		return answer
 	}
 	answer := n.direct(r)

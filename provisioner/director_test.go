@@ -32,7 +32,7 @@ func atWork(t *testing.T, state State, at step) *Controller {
 		{Name: "node-3", Cluster: "a", Serial: "S1", BoardSerial: "B3"},
 	}
 	c, err := New(Options{
-		Inventory: nodes, Prober: talos.Prober{},
+		Inventory: Inventory{Nodes: nodes}, Prober: talos.Prober{},
 		Dial: func(context.Context, inventory.Node) (BMC, error) { return nil, bmc.ErrUnreachable },
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func atWork(t *testing.T, state State, at step) *Controller {
 	c.fleet.Learn("a/node-2", board2)
 	for _, n := range nodes[:2] {
 		c.nodes[n.ID()] = &node{
-			Node: n, c: c, args: "args-of-" + n.Name, notify: make(chan struct{}, 1),
+			Node: n, c: c, run: &run{}, args: "args-of-" + n.Name, notify: make(chan struct{}, 1),
 			record: store.Node{Cluster: "a", Name: n.Name, State: string(state), Step: string(at)},
 		}
 	}
@@ -120,7 +120,7 @@ func TestANodeIsSentToItsDiskInItsOwnWay(t *testing.T) {
 	t.Parallel()
 	nodes := []inventory.Node{{Name: "node-3", Cluster: "a", Serial: "S1", BoardSerial: "B3", LocalBoot: "sanboot"}}
 	c, err := New(Options{
-		Inventory: nodes, Prober: talos.Prober{},
+		Inventory: Inventory{Nodes: nodes}, Prober: talos.Prober{},
 		Dial: func(context.Context, inventory.Node) (BMC, error) { return nil, bmc.ErrUnreachable },
 	})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/talos-provision/provision/provisioner/talos"
 )
 
-// elsewherePolls is how many looks in a row must find a node at another address
-// than its own: one with several ports may have a lease before it takes ip=.
+// elsewherePolls is how many looks in a row, one PollInterval apart, must find a node at another
+// address than its own: one with several ports may have a lease before it takes ip=.
 const elsewherePolls = 20
 
 // lookElsewhere looks for a node that is silent at its static address at the
@@ -16,6 +16,9 @@ const elsewherePolls = 20
 func (n *node) lookElsewhere(ctx context.Context) error {
 	seen := n.sighted()
 	if n.IP == "" || !seen.source.IsValid() || seen.source.String() == n.IP || stages[seen.stage].rank < stages[stageInitramfs].rank {
+		return nil
+	}
+	if n.silent++; n.silent%looksOften != 0 {
 		return nil
 	}
 	host := seen.source.String()

@@ -42,6 +42,8 @@ const (
 	CauseBootstrap         Cause = "bootstrap"
 	CauseNotReady          Cause = "never ready"
 	CauseBudget            Cause = "budget"
+	CauseHeld              Cause = "held by a person"
+	CauseTooManyFailures   Cause = "too many failures"
 	CauseInternal          Cause = "internal"
 )
 
@@ -76,6 +78,8 @@ var hints = map[Cause]string{
 	CauseInstalledDiffers:  "make machine.install.image agree with talosVersion and schematicID of the inventory, then name the node with --reinstall",
 	CauseBootstrap:         "every control plane of the inventory must answer before etcd may be bootstrapped; run again when it does",
 	CauseNotReady:          "`talosctl health` and the kubelet's log of the node tell more; run again to go on waiting: nothing is installed anew",
+	CauseHeld:              "`provision release NODE --cluster NAME` lets it go",
+	CauseTooManyFailures:   "mend the nodes that failed, or raise --max-failures, and run again: the others were not touched",
 	CauseBudget:            "find out why it keeps failing before raising budgets.attempts",
 	CauseInternal:          "this is a bug: please report it with the log",
 }

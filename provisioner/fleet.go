@@ -16,21 +16,50 @@ type Fleet struct {
 	candidates []identity.Candidate
 	position   map[string]int // key of a node -> index into candidates
 	learned    map[string]identity.Facts
-	index      *identity.Index // nil after a change
+	bmcs       map[string]string // the BMC's address of each node
+	localBoots map[string]string // of nodes whose firmware needs a way of its own to its disk
+	index      *identity.Index   // nil after a change
 }
 
 // NewFleet makes the fleet of an inventory, known by its files alone.
 func NewFleet(nodes []inventory.Node) *Fleet {
-	f := &Fleet{
-		candidates: make([]identity.Candidate, 0, len(nodes)),
-		position:   make(map[string]int, len(nodes)),
-		learned:    make(map[string]identity.Facts, len(nodes)),
-	}
-	for _, n := range nodes {
-		f.position[n.ID()] = len(f.candidates)
-		f.candidates = append(f.candidates, identity.Candidate{Name: n.ID(), Facts: []identity.Facts{n.Facts()}})
-	}
+	f := &Fleet{}
+	f.Replace(nodes)
 	return f
+}
+
+// Replace puts another inventory in the place of the present one. What the BMC of
+// a node reported stays known while the node has the same BMC.
+func (f *Fleet) Replace(nodes []inventory.Node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	learned, bmcs := f.learned, f.bmcs
+	f.candidates = make([]identity.Candidate, 0, len(nodes))
+	f.position = make(map[string]int, len(nodes))
+	f.learned = make(map[string]identity.Facts, len(nodes))
+	f.bmcs = make(map[string]string, len(nodes))
+	f.localBoots = map[string]string{}
+	f.index = nil
+	for _, n := range nodes {
+		id := n.ID()
+		facts := []identity.Facts{n.Facts()}
+		if reported, known := learned[id]; known && bmcs[id] == n.BMC.Address {
+			facts = append(facts, reported)
+			f.learned[id] = reported
+		}
+		f.position[id], f.bmcs[id] = len(f.candidates), n.BMC.Address
+		f.candidates = append(f.candidates, identity.Candidate{Name: id, Facts: facts})
+		if n.LocalBoot != "" {
+			f.localBoots[id] = n.LocalBoot
+		}
+	}
+}
+
+// localBoot is the node's own way to its disk, "" for the usual one.
+func (f *Fleet) localBoot(id string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.localBoots[id]
 }
 
 // Learn adds what the node's BMC reported to what is known of the node.

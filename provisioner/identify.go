@@ -13,11 +13,18 @@ import (
 // else's (I1), and no configured Talos may run there (I2). The plan found both
 // so, but time has passed since.
 func identify(ctx context.Context, n *node) (transition, error) {
+	if err := n.mayPower(ctx); err != nil {
+		return transition{}, err
+	}
+	if err := n.c.looks.take(ctx); err != nil {
+		return transition{}, err
+	}
+	defer n.c.looks.free()
 	id, err := n.connect(ctx)
 	if err != nil {
 		return transition{}, err
 	}
-	if n.IP != "" && !n.over && !n.c.opts.Reinstall[n.ID()] {
+	if n.IP != "" && !n.over && !n.reinstall {
 		if o := n.c.opts.Prober.Probe(ctx, n.IP); o.State == talos.Configured {
 			return transition{}, held(CauseConfigured, "a configured Talos answers at %s", n.IP)
 		}

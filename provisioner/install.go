@@ -21,11 +21,11 @@ const unsureGrace = 10 * time.Second
 // node that still writes to its disk has others, and its port is mostly closed.
 var stageInstalled = map[string]bool{"booting": true, "running": true}
 
-// watch polls look until it moves the node on, or until the deadline, when
+// watch polls look until it moves the node on, or until patience ends, when
 // late decides, again and again while it gives the zero transition. The handlers of everything after the power-on that has no
 // requests of the node to wait for use it.
-func (n *node) watch(ctx context.Context, deadline time.Time, look func(context.Context) (transition, error), late func() (transition, error)) (transition, error) {
-	end := time.NewTimer(time.Until(deadline))
+func (n *node) watch(ctx context.Context, patience time.Duration, look func(context.Context) (transition, error), late func() (transition, error)) (transition, error) {
+	end := time.NewTimer(patience)
 	defer end.Stop()
 	poll := time.NewTicker(n.c.opts.PollInterval)
 	defer poll.Stop()
@@ -54,7 +54,7 @@ func (n *node) watch(ctx context.Context, deadline time.Time, look func(context.
 // awaitInstall is the handler of Configured: the node installs itself in
 // silence, reboots from its disk, and answers to the cluster's certificate.
 func awaitInstall(ctx context.Context, n *node) (transition, error) {
-	return n.watch(ctx, n.snapshot().Since.Add(n.c.opts.Budgets.InstallTimeout), n.lookInstalled, n.installFailed)
+	return n.watch(ctx, remaining(n.snapshot().Since, n.c.budgets().InstallTimeout), n.lookInstalled, n.installFailed)
 }
 
 // lookInstalled looks at the node once. The zero transition means: not yet.
@@ -150,7 +150,7 @@ func (n *node) judgeStranger(ctx context.Context, host string) (transition, erro
 
 // installFailed says how far the install came when its time is up.
 func (n *node) installFailed() (transition, error) {
-	timeout := n.c.opts.Budgets.InstallTimeout
+	timeout := n.c.budgets().InstallTimeout
 	switch {
 	case n.lastMiss != "" && strings.Contains(n.lastMiss, "certificate"):
 		return transition{}, failed(CauseWrongPKI, "%s after %s", n.lastMiss, timeout)

@@ -153,10 +153,10 @@ func inLife(t *testing.T, s *site, state State, at step) (c *Controller, first, 
 	t.Cleanup(func() { _ = state0.Close() })
 	boards := map[string]identity.Facts{"node-1": board1, "node-2": board2}
 	c = atWork(t, state, at)
-	c.opts.Inventory = c.opts.Inventory[:2]
-	c.opts.Store, c.opts.Prober, c.opts.Configs, c.opts.PollInterval = state0, s, configs{config}, time.Millisecond
+	c.inventory.Nodes = c.inventory.Nodes[:2]
+	c.opts.Store, c.opts.Prober, c.inventory.Configs, c.opts.PollInterval = state0, s, configs{config}, time.Millisecond
 	c.opts.Budgets.InstallTimeout, c.opts.Budgets.ReadyTimeout = time.Hour, time.Hour
-	c.opts.Access = func(inventory.Node, func(identity.Facts) error) (Admin, error) { return s, nil }
+	c.inventory.Access = func(inventory.Node, func(identity.Facts) error) (Admin, error) { return s, nil }
 	c.opts.Dial = func(_ context.Context, n inventory.Node) (BMC, error) { return bmcOf{s, boards[n.Name]}, nil }
 	for _, n := range c.nodes {
 		n.config, n.admin, n.goal = config, s, UntilReady

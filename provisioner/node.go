@@ -2,6 +2,7 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -15,11 +16,14 @@ import (
 // report what they saw from others.
 type node struct {
 	inventory.Node
-	c *Controller
+	c   *Controller
+	run *run
 	// args is the kernel command line of its install script.
 	args string
 	// goal is where the run ends for the node; config and admin are what lies beyond maintenance needs.
 	goal Goal
+	// reinstall says that a configured Talos on it may be wiped (I2).
+	reinstall bool
 	// over says that the node is booted over its installation, which stays: no config is sent.
 	over   bool
 	config machineconfig.Config
@@ -36,30 +40,38 @@ type node struct {
 
 	// The rest is of live alone.
 	client   BMC    // the open session, if any
+	prepared bool   // it has a place among those that are armed and power cycled
 	wasOn    bool   // the machine was on when the session was opened
+	left     step   // of its power cycle, in which an earlier controller left it; until that was compared with the machine
 	lastMiss string // why the latest probe did not confirm the node
 	applies  int    // how often its config was sent
-	// elsewhere counts the looks in a row that found it at another address than its own.
-	elsewhere int
+	// elsewhere counts the looks in a row that found it at another address than its own, silent
+	// those at its own in vain since its kernel could be up.
+	elsewhere, silent int
 	// bootstrapped says that etcd of its cluster runs, or was told to; bootstrapWaits why it was not yet.
 	bootstrapped   bool
 	bootstrapWaits string
+	bootstrapClaim *store.Claim // the right to bootstrap, while this node has it
 }
 
 // newNode takes the plan's decision for a node over into the run. Nothing is
 // stored yet.
-func (c *Controller) newNode(run store.Run, p PlanNode) (*node, error) {
+func (c *Controller) newNode(r *run, p PlanNode) (*node, error) {
 	n := &node{
-		Node: p.node, c: c, args: p.KernelArgs, goal: p.Until, config: p.config, notify: make(chan struct{}, 1),
+		Node: p.node, c: c, run: r, reinstall: p.Reinstall, args: p.KernelArgs, goal: p.Until, config: p.config, notify: make(chan struct{}, 1),
 		admin: c.adminOf(p.node),
 	}
 	n.renewToken()
-	if c.opts.Reinstall[p.node.ID()] {
-		n.args += " talos.experimental.wipe=system"
+	if n.reinstall {
+		n.args += " " + wipeArg
 	}
 	if p.Action == ActionResume {
 		n.record, n.resumed = p.record, true
+		n.record.LastPowerOn, n.record.Since = past(p.record.LastPowerOn), past(p.record.Since)
 		n.seen.stage = bootStage(p.record.Step)
+		if n.state() == Armed {
+			n.left = step(p.record.Step)
+		}
 		return n, nil
 	}
 	old, found, err := c.opts.Store.Node(p.Cluster, p.Node)
@@ -67,13 +79,13 @@ func (c *Controller) newNode(run store.Run, p PlanNode) (*node, error) {
 		return nil, err
 	}
 	n.record = store.Node{
-		Cluster: p.Cluster, Name: p.Node, Run: run.ID, State: string(Pending), Since: time.Now(),
+		Cluster: p.Cluster, Name: p.Node, Run: r.ID, State: string(Pending), Since: time.Now(),
 		Facts: p.Facts, Vendor: p.Vendor, Model: p.Model,
 	}
 	if found {
 		// What is on its disk, and the reboot interval, hold over all runs, the attempts within one (I7).
-		n.record.LastPowerOn, n.record.ConfiguredBy = old.LastPowerOn, old.ConfiguredBy
-		if old.Run == run.ID {
+		n.record.LastPowerOn, n.record.ConfiguredBy, n.record.Address = past(old.LastPowerOn), old.ConfiguredBy, old.Address
+		if old.Run == r.ID {
 			n.record.Attempts = old.Attempts
 		}
 	}
@@ -86,11 +98,11 @@ func (n *node) begin(p PlanNode) error {
 	case ActionDone, ActionConfigure, ActionFollow:
 		return n.update(func(r *store.Node) {
 			r.State, r.Message = string(p.found), p.Reason
-			r.Address, r.TalosVersion = n.IP, n.TalosVersion
+			r.Address, r.TalosVersion = p.host, n.TalosVersion
 			r.SeenInMaintenance = p.found == Maintenance
 		})
 	case ActionHold, ActionFail:
-		return n.giveUp(p.failure)
+		return n.writeOff(p.failure) // the person who confirmed the plan saw it: it stops no run
 	case ActionResume:
 		return n.update(func(r *store.Node) { r.Message = "the run goes on: " + r.Message })
 	case ActionInstall, ActionSkip:
@@ -130,13 +142,22 @@ func handlers() map[State]handler {
 // or until ctx ends. The error is of the state store only: without it nothing
 // may go on.
 func (n *node) live(ctx context.Context) error {
+	defer n.unprepare()
+	defer n.yieldBootstrap(ctx)
 	defer n.hangUp(ctx)
-	handle := handlers()
+	handle, allowed := handlers(), newArrows()
 	for !n.ended() {
-		next, err := handle[n.state()](ctx, n)
+		from := n.state()
+		next, err := handle[from](ctx, n)
+		if err == nil {
+			err = allowed.check(from, next)
+		}
+		var state *stateError
 		switch {
 		case err == nil:
 			err = n.enter(next)
+		case errors.As(err, &state), errors.Is(err, store.ErrOutOfReach), errors.Is(err, store.ErrFenced):
+			return err
 		case ctx.Err() != nil:
 			return nil
 		default:
@@ -178,6 +199,14 @@ func (n *node) enter(t transition) error {
 
 // giveUp ends the node's run with the reason and what to do about it.
 func (n *node) giveUp(f *Failure) error {
+	if !f.Hold {
+		n.run.failures.Add(1)
+	}
+	return n.writeOff(f)
+}
+
+func (n *node) writeOff(f *Failure) error {
+	n.remember(n.noteSource)
 	return n.update(func(r *store.Node) {
 		r.State = string(Failed)
 		if step(r.Step) != stepBootstrapping { // the others must know that etcd may run there
@@ -186,7 +215,7 @@ func (n *node) giveUp(f *Failure) error {
 		if f.Hold {
 			r.State = string(Held)
 		}
-		r.Message, r.Error, r.Hint = string(f.Cause), f.Err.Error(), f.Advice()
+		r.Message, r.Cause, r.Error, r.Hint = string(f.Cause), string(f.Cause), f.Err.Error(), f.Advice()
 	})
 }
 
@@ -195,7 +224,7 @@ func (n *node) giveUp(f *Failure) error {
 func (n *node) update(change func(*store.Node)) error {
 	before := n.snapshot()
 	record := before
-	record.Error, record.Hint, record.Progress = "", "", nil
+	record.Error, record.Hint, record.Cause, record.Progress = "", "", "", nil
 	change(&record)
 	now := time.Now()
 	if record.State != before.State {
@@ -209,10 +238,10 @@ func (n *node) update(change func(*store.Node)) error {
 	}
 	event := store.Event{
 		Time: now.UTC(), Run: record.Run, Cluster: record.Cluster, Node: record.Name,
-		State: record.State, Previous: before.State, Message: record.Message, Error: record.Error, Hint: record.Hint,
+		State: record.State, Previous: before.State, Message: record.Message, Error: record.Error, Hint: record.Hint, Cause: record.Cause,
 		Progress: record.Progress,
 	}
-	if err := n.c.opts.Store.Record(record, event); err != nil {
+	if err := n.c.write(record, event); err != nil {
 		return err
 	}
 	n.mu.Lock()

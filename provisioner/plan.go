@@ -2,8 +2,11 @@ package provisioner
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -53,8 +56,12 @@ type PlanNode struct {
 	Arch         string         `json:"arch,omitempty"`
 	SecureBoot   bool           `json:"secureBoot,omitempty"` // boots the signed image
 	KernelArgs   string         `json:"kernelArgs,omitempty"`
+	// Reinstall says that it was named with --reinstall: a configured Talos on it is wiped (I2).
+	Reinstall bool `json:"reinstall,omitempty"`
 
 	node inventory.Node
+	// host is where its Talos API was looked for; "" when its address is not known yet.
+	host string
 	// config is its machine config, where the goal needs one.
 	config machineconfig.Config
 	// found is the state that the node is in already, when Action is configure, follow or done.
@@ -71,6 +78,35 @@ type Plan struct {
 	// Resumes is the unfinished run that a run would carry on, if any.
 	Resumes string     `json:"resumes,omitempty"`
 	Nodes   []PlanNode `json:"nodes"`
+
+	request Request
+	id      string // of the run that would carry it out
+	site    string
+}
+
+// RunID names the run that carries the plan out.
+func (p Plan) RunID() string { return p.id }
+
+// Digest is the same for two plans that would do the same to the same nodes.
+// Whether a node is on at the moment, and the words of the reasons, do not count.
+func (p Plan) Digest() string {
+	sum := sha256.New()
+	for _, n := range p.Nodes {
+		_, _ = fmt.Fprintf(sum, "%q %q %q %q %q %q %q %q %q %q %t\n", n.node.ID(), n.Action, n.Until, n.Cause, n.BMC, n.Facts, n.TalosVersion, n.SchematicID, n.Arch, n.KernelArgs, n.Reinstall)
+	}
+	_, _ = fmt.Fprintf(sum, "%q %q\n", p.Resumes, p.request.MaxFailures)
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// worked are the nodes that are part of the run.
+func (p Plan) worked() []PlanNode {
+	var nodes []PlanNode
+	for _, n := range p.Nodes {
+		if n.Action != ActionSkip {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 // Count returns how many nodes the plan has with any of these actions.
@@ -90,18 +126,22 @@ func (p Plan) Count(actions ...Action) int {
 // marked install: true, and decides what a run would do. It needs every BMC's
 // answer before it judges any, because a serial on two boards identifies
 // neither (I1). It fails only when ctx ends or the state cannot be read.
-func (c *Controller) Plan(ctx context.Context, cluster string) (Plan, error) {
-	plan := Plan{Cluster: cluster, Nodes: make([]PlanNode, len(c.opts.Selected))}
-	unfinished, err := c.unfinishedRun(cluster)
+func (c *Controller) Plan(ctx context.Context, request Request) (Plan, error) {
+	plan := Plan{Cluster: request.Cluster, Nodes: make([]PlanNode, len(request.Selected)), request: request}
+	unfinished, err := c.unfinishedRun(request.Cluster)
 	if err != nil {
 		return Plan{}, err
 	}
-	plan.Resumes = unfinished
+	plan.Resumes, plan.site = unfinished, c.opts.Site
+	if plan.id = unfinished; plan.id == "" {
+		plan.id = newRunID(time.Now())
+	}
+	c.forgetConfigs(request.Selected)
 
-	sightings := make([]sighting, len(c.opts.Selected))
+	sightings := make([]sighting, len(request.Selected))
 	var group errgroup.Group
 	group.SetLimit(bmcParallel)
-	for i, n := range c.opts.Selected {
+	for i, n := range request.Selected {
 		group.Go(func() error {
 			var err error
 			sightings[i], err = c.look(ctx, n, unfinished)
@@ -112,10 +152,10 @@ func (c *Controller) Plan(ctx context.Context, cluster string) (Plan, error) {
 		return Plan{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return Plan{}, fmt.Errorf("plan %s: %w", cluster, err)
+		return Plan{}, fmt.Errorf("plan %s: %w", request.Cluster, err)
 	}
-	for i, n := range c.opts.Selected {
-		plan.Nodes[i] = c.judge(n, sightings[i])
+	for i, n := range request.Selected {
+		plan.Nodes[i] = c.judge(n, sightings[i], request)
 	}
 	return plan, nil
 }
@@ -123,26 +163,32 @@ func (c *Controller) Plan(ctx context.Context, cluster string) (Plan, error) {
 // sighting is what was seen of one node before anything was decided.
 type sighting struct {
 	identity bmc.Identity
-	err      error // of the BMC
+	host     string // where its Talos API was looked for
+	err      error  // of the BMC
 	talos    talos.Observation
 	running  talos.Running // of a configured node whose cluster's talosconfig is known
 	record   store.Node    // what earlier runs left of it
 	inFlight bool          // an unfinished run may have power cycled it already
+	hold     *store.Hold   // a person asked for it not to be touched
 }
 
 // look asks the BMC and the Talos API of one node, and changes nothing on either.
 func (c *Controller) look(ctx context.Context, n inventory.Node, unfinished string) (sighting, error) {
 	var s sighting
-	if !n.Install {
+	if !n.Install || c.elsewhere(n) {
 		return s, nil
 	}
 	var err error
 	if s.record, s.inFlight, err = c.left(n, unfinished); err != nil {
 		return s, err
 	}
+	if s.hold, err = c.holdOn(n); err != nil {
+		return s, err
+	}
 	if n.BMC.Address == "" {
 		return s, nil
 	}
+	// A held node is asked who it is too: a board that shares its serials must not look unique (I1).
 	s.identity, s.err = c.identify(ctx, n)
 	switch {
 	case s.err == nil:
@@ -150,11 +196,17 @@ func (c *Controller) look(ctx context.Context, n inventory.Node, unfinished stri
 	case s.inFlight:
 		c.fleet.Learn(n.ID(), s.record.Facts)
 	}
-	if n.IP != "" {
-		s.talos = c.opts.Prober.Probe(ctx, n.IP)
+	if s.host = n.IP; s.host == "" {
+		s.host = s.record.Address // where DHCP had put it
+	}
+	if s.host != "" {
+		s.talos = c.opts.Prober.Probe(ctx, s.host)
 	}
 	if s.talos.State == talos.Configured {
-		s.running = c.adminOf(n).Inspect(ctx, n.IP)
+		s.running = c.adminOf(n).Inspect(ctx, s.host)
+		if n.IP == "" && !c.fleet.isNode(n, s.running.Facts) {
+			s.talos, s.running = talos.Observation{}, talos.Running{} // DHCP may have given the address to another
+		}
 	}
 	return s, nil
 }
@@ -165,7 +217,7 @@ func (c *Controller) unfinishedRun(cluster string) (string, error) {
 	if c.opts.Store == nil {
 		return "", nil
 	}
-	run, unfinished, err := c.opts.Store.UnfinishedRun(cluster)
+	run, unfinished, err := c.opts.Store.UnfinishedRun(cluster, c.opts.Site)
 	if err != nil || !unfinished {
 		return "", err
 	}
@@ -213,14 +265,17 @@ func (c *Controller) identify(ctx context.Context, n inventory.Node) (bmc.Identi
 // judge decides what a run would do to a node. The order matters: what is not
 // part of the run, then what cannot be known, then identity (I1), then what
 // must not be touched (I2), then what is done already (I8).
-func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
+func (c *Controller) judge(n inventory.Node, s sighting, request Request) PlanNode {
 	p := PlanNode{
-		Cluster: n.Cluster, Node: n.Name, BMC: n.BMC.Address, node: n,
+		Cluster: n.Cluster, Node: n.Name, BMC: n.BMC.Address, node: n, host: s.host, Reinstall: request.Reinstall[n.ID()],
 		TalosVersion: n.TalosVersion, SchematicID: n.SchematicID, Arch: n.Arch, SecureBoot: n.SecureBoot,
 		Vendor: s.identity.Vendor, Model: s.identity.Model, Power: string(s.identity.PowerState), Facts: s.identity.Facts,
 	}
 	if !n.Install {
 		return p.decide(ActionSkip, "install is not true in the inventory")
+	}
+	if c.elsewhere(n) {
+		return p.decide(ActionSkip, fmt.Sprintf("its label %s is %q, and this controller works on %q", SiteLabel, n.Labels[SiteLabel], c.opts.Site))
 	}
 	args, err := n.KernelCommandLine()
 	if err != nil {
@@ -231,11 +286,14 @@ func (c *Controller) judge(n inventory.Node, s sighting) PlanNode {
 	}
 	p.KernelArgs = args
 	var missing *Failure
-	if p.Until, p.config, missing = c.aim(n); missing != nil {
+	if p.Until, p.config, missing = c.aim(n, request.Until); missing != nil {
 		return p.refuse(missing)
 	}
 	if clash := c.checkDelivery(n, p.Until, args); clash != nil {
 		return p.refuse(clash)
+	}
+	if s.hold != nil {
+		return p.refuse(heldBy(*s.hold))
 	}
 	if n.BMC.Address == "" {
 		return p.refuse(failed(CauseNoBMC, "no BMC is configured (bmc.address), so the node cannot be identified or powered"))
@@ -266,9 +324,9 @@ func (c *Controller) judgeTalos(p PlanNode, s sighting) PlanNode {
 		if miss := c.confirm(n, s.talos); miss == "" {
 			p.found = Maintenance
 			if p.Until.Installs() {
-				return p.decide(ActionConfigure, "already in maintenance at "+n.IP+", confirmed by its identity; gets its machine config")
+				return p.decide(ActionConfigure, "already in maintenance at "+p.host+", confirmed by its identity; gets its machine config")
 			}
-			return p.decide(ActionDone, "already in maintenance at "+n.IP+", confirmed by its identity")
+			return p.decide(ActionDone, "already in maintenance at "+p.host+", confirmed by its identity")
 		}
 	case talos.Unreachable:
 		if decided, known := c.judgeSilent(p, s.record); known {
@@ -283,7 +341,7 @@ func (c *Controller) judgeTalos(p PlanNode, s sighting) PlanNode {
 // switched off with a cluster's data on its disk. It is not booted anew unless
 // named, however often it was found silent since.
 func (c *Controller) judgeSilent(p PlanNode, record store.Node) (PlanNode, bool) {
-	if c.opts.Reinstall[p.node.ID()] || record.ConfiguredBy == "" {
+	if p.Reinstall || record.ConfiguredBy == "" {
 		return p, false
 	}
 	installing := State(record.State) == Configured || State(record.State) == Failed && Cause(record.Message) == CauseNotInstalled
@@ -303,26 +361,26 @@ func (c *Controller) judgeConfigured(p PlanNode, s sighting) PlanNode {
 	n := p.node
 	ours := s.running.Reached && c.fleet.isNode(n, s.running.Facts)
 	switch {
-	case c.opts.Reinstall[n.ID()]:
+	case p.Reinstall:
 		if refusal := wipeIsSigned(n); refusal != nil {
 			return p.refuse(refusal)
 		}
 		return p.decide(ActionInstall, "a configured Talos will be wiped: named with --reinstall")
 	case ours && p.Until.needsAccess() && !stageInstalled[s.running.Stage]:
 		p.found = Configured
-		return p.decide(ActionFollow, fmt.Sprintf("has this cluster's config and is in stage %q at %s", s.running.Stage, n.IP))
+		return p.decide(ActionFollow, fmt.Sprintf("has this cluster's config and is in stage %q at %s", s.running.Stage, p.host))
 	case ours && p.Until == UntilReady && notReady(s.running) != "":
 		p.found = Installed
-		return p.decide(ActionFollow, "is installed at "+n.IP+"; "+notReady(s.running))
+		return p.decide(ActionFollow, "is installed at "+p.host+"; "+notReady(s.running))
 	case ours && n.TalosVersion != "" && s.running.Version != n.TalosVersion:
 		return p.decide(ActionSkip, fmt.Sprintf("is installed and runs Talos %s, not %s: an install changes no version, an upgrade does", s.running.Version, n.TalosVersion))
 	case ours && p.Until.needsAccess():
 		p.found = p.Until.state()
-		return p.decide(ActionDone, fmt.Sprintf("already %s at %s, confirmed by its identity", p.found, n.IP))
+		return p.decide(ActionDone, fmt.Sprintf("already %s at %s, confirmed by its identity", p.found, p.host))
 	case State(s.record.State).rank() >= Maintenance.rank():
 		return p.decide(ActionSkip, fmt.Sprintf("run %s brought it up, and it was configured since", s.record.Run))
 	}
-	return p.refuse(held(CauseConfigured, "a configured Talos answers at %s", n.IP))
+	return p.refuse(held(CauseConfigured, "a configured Talos answers at %s", p.host))
 }
 
 func (p PlanNode) decide(action Action, reason string) PlanNode {

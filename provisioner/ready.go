@@ -12,7 +12,7 @@ import (
 // awaitReady is the handler of Installed: the node joins its cluster, which one
 // of them bootstraps when it is new, until Talos is running and Kubernetes says Ready.
 func awaitReady(ctx context.Context, n *node) (transition, error) {
-	return n.watch(ctx, n.snapshot().Since.Add(n.c.opts.Budgets.ReadyTimeout), n.lookReady, n.readyFailed)
+	return n.watch(ctx, remaining(n.snapshot().Since, n.c.budgets().ReadyTimeout), n.lookReady, n.readyFailed)
 }
 
 func (n *node) lookReady(ctx context.Context) (transition, error) {
@@ -52,7 +52,7 @@ func notReady(r talos.Running) string {
 }
 
 func (n *node) readyFailed() (transition, error) {
-	timeout := n.c.opts.Budgets.ReadyTimeout
+	timeout := n.c.budgets().ReadyTimeout
 	if n.c.clusterGrows(n.Cluster, timeout) {
 		return transition{}, nil
 	}

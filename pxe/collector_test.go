@@ -31,3 +31,13 @@ func TestTheCollectorIsRelaxedUnlessTheEnvironmentSaysOtherwise(t *testing.T) {
 		t.Errorf("%d percent with GOGC set, want it left alone at %d", got, before)
 	}
 }
+
+func TestTheCollectorIsRelaxedLessWhereMuchLives(t *testing.T) {
+	t.Parallel()
+	const mega = 1 << 20
+	for living, want := range map[uint64]int{0: 400, 10 * mega: 400, 96 * mega: 200, 150 * mega: 120, 192 * mega: 100, 4096 * mega: 100} {
+		if got := relaxed(living); got != want {
+			t.Errorf("%d MiB live: %d percent of garbage, want %d", living/mega, got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -21,8 +20,13 @@ const defaultConfigFile = "provision.yaml"
 // environment (PROVISION_*), which wins over the file.
 type config struct {
 	Inventory string `yaml:"inventory"`
-	// State is the folder that holds the state file and the DHCP leases.
-	State   string        `yaml:"state"`
+	// State is the folder that holds the state file and the DHCP leases, or etcd://host:2379,….
+	State string     `yaml:"state"`
+	Etcd  etcdConfig `yaml:"etcd"`
+	// Local is the folder of what belongs to this host where the state is etcd's.
+	Local string `yaml:"local"`
+	// Site is the label `site` of the nodes that this controller works on; "" is all.
+	Site    string        `yaml:"site"`
 	Network networkConfig `yaml:"network"`
 	DHCP    dhcpConfig    `yaml:"dhcp"`
 	TFTP    tftpConfig    `yaml:"tftp"`
@@ -33,6 +37,9 @@ type config struct {
 	Budgets budgetsConfig `yaml:"budgets"`
 	Talos   talosConfig   `yaml:"talos"`
 	Upgrade upgradeConfig `yaml:"upgrade"`
+	Admin   adminConfig   `yaml:"admin"`
+	Serve   serveConfig   `yaml:"serve"`
+	Client  clientConfig  `yaml:"client"`
 }
 
 type networkConfig struct {
@@ -48,6 +55,29 @@ type powerConfig struct {
 	Parallel int           `yaml:"parallel"`
 	Window   time.Duration `yaml:"window"`
 	Jitter   time.Duration `yaml:"jitter"`
+	// PerChassis and PerRack bound the power-ons in one window within a chassis, and within
+	// the nodes that have the same value of the label RackLabel; 0 puts no limit.
+	PerChassis int    `yaml:"perChassis"`
+	PerRack    int    `yaml:"perRack"`
+	RackLabel  string `yaml:"rackLabel"`
+}
+
+func (p powerConfig) limits() provisioner.Power {
+	return provisioner.Power{
+		Parallel: p.Parallel, Window: p.Window, Jitter: p.Jitter, PerChassis: p.PerChassis, PerRack: p.PerRack, RackLabel: p.RackLabel,
+	}
+}
+
+func (p powerConfig) check() error {
+	switch {
+	case p.Parallel < 1:
+		return usageError("power.parallel is %d: at least 1 is needed", p.Parallel)
+	case p.PerChassis < 0 || p.PerRack < 0:
+		return usageError("power.perChassis is %d and power.perRack %d: give a number of nodes, or 0 for no limit", p.PerChassis, p.PerRack)
+	case p.Window < 0 || p.Jitter < 0:
+		return usageError("power.window is %s and power.jitter %s: a time cannot be negative", p.Window, p.Jitter)
+	}
+	return nil
 }
 
 type budgetsConfig struct {
@@ -56,6 +86,15 @@ type budgetsConfig struct {
 	BootTimeout       time.Duration `yaml:"bootTimeout"`
 	InstallTimeout    time.Duration `yaml:"installTimeout"`
 	ReadyTimeout      time.Duration `yaml:"readyTimeout"`
+	// MaxFailures ends a run once that many nodes, or that share of them, have failed: 3 or 10%.
+	MaxFailures string `yaml:"maxFailures"`
+}
+
+func (b budgetsConfig) limits() provisioner.Budgets {
+	return provisioner.Budgets{
+		Attempts: b.Attempts, MinRebootInterval: b.MinRebootInterval, BootTimeout: b.BootTimeout,
+		InstallTimeout: b.InstallTimeout, ReadyTimeout: b.ReadyTimeout,
+	}
 }
 
 type talosConfig struct {
@@ -67,12 +106,13 @@ func defaultConfig() config {
 	return config{
 		Inventory: "nodes",
 		State:     "/var/lib/provision",
+		Local:     "/var/lib/provision",
 		DHCP:      dhcpConfig{Mode: dhcpServer, Unknown: "boot", Listen: "0.0.0.0:67", RelayPort: 67},
 		TFTP:      tftpConfig{Listen: ":69"},
 		HTTP:      httpConfig{Listen: ":8080", MaxTransfers: defaultMaxTransfers},
 		IPXEDir:   "/usr/lib/ipxe",
 		Assets:    assetsConfig{Factory: "https://factory.talos.dev", Cache: "/var/cache/provision"},
-		Power:     powerConfig{Parallel: 8, Window: 10 * time.Second, Jitter: 2 * time.Second},
+		Power:     powerConfig{Parallel: 8, Window: 10 * time.Second, Jitter: 2 * time.Second, RackLabel: "rack"},
 		Budgets:   budgetsConfig{Attempts: 3, MinRebootInterval: 5 * time.Minute, BootTimeout: 15 * time.Minute, InstallTimeout: 30 * time.Minute, ReadyTimeout: 15 * time.Minute},
 		Talos:     talosConfig{Delivery: string(provisioner.DeliverByAPI)},
 		Upgrade:   defaultUpgradeConfig(),
@@ -91,6 +131,8 @@ func (a *app) loadConfig() (config, error) {
 	}{
 		{&c.Inventory, "PROVISION_INVENTORY", a.flags.inventory},
 		{&c.State, "PROVISION_STATE", a.flags.state},
+		{&c.Client.Server, "PROVISION_SERVER", a.flags.server},
+		{&c.Client.TokenFile, "PROVISION_TOKEN_FILE", a.flags.tokenFile},
 		{&c.IPXEDir, "PROVISION_IPXE_DIR", ""},
 		{&c.Assets.Factory, "PROVISION_FACTORY", ""},
 		{&c.Assets.Cache, "PROVISION_CACHE", ""},
@@ -144,17 +186,17 @@ func (c *config) check() error {
 	if err := c.HTTP.check(); err != nil {
 		return err
 	}
-	if c.Power.Parallel < 1 {
-		return usageError("power.parallel is %d: at least 1 is needed", c.Power.Parallel)
+	if err := c.Power.check(); err != nil {
+		return err
+	}
+	if _, err := provisioner.ParseLimit(c.Budgets.MaxFailures); err != nil {
+		return usageError("budgets.maxFailures: %v", err)
+	}
+	if err := c.Admin.check(); err != nil {
+		return err
+	}
+	if err := c.Serve.check(); err != nil {
+		return err
 	}
 	return c.Upgrade.check()
 }
-
-// stateFile is where the state of the nodes is kept.
-func (c *config) stateFile() string { return filepath.Join(c.State, "state.db") }
-
-// liveSocket is where a run that holds the state answers questions about it.
-func (c *config) liveSocket() string { return filepath.Join(c.State, "run.sock") }
-
-// leaseFile is where DHCP leases are kept.
-func (c *config) leaseFile() string { return filepath.Join(c.State, "leases") }

@@ -80,7 +80,7 @@ dhcp:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &session{config: tc.config, tree: &inventory.Tree{}, log: slog.New(slog.DiscardHandler)}
-			got, err := s.dhcpOptions(&provisioner.Controller{})
+			got, err := s.dhcpOptions(&provisioner.Controller{}, s.tree.Nodes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestReservationsComeFromTheInventory(t *testing.T) {
 		{Name: "b", IP: "10.0.0.8", MACs: []string{"52-54-00-00-00-07"}},
 	}}
 	s := &session{tree: tree, log: slog.New(slog.DiscardHandler)}
-	got := s.reservations([]dhcp.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/24")}})
+	got := s.reservations([]dhcp.Subnet{{CIDR: netip.MustParsePrefix("10.0.0.0/24")}}, s.tree.Nodes)
 	want := map[string]netip.Addr{"52:54:00:00:00:01": netip.MustParseAddr("10.0.0.5"), "52:54:00:00:00:07": netip.MustParseAddr("10.0.0.8")}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("reservations (-want +got):\n%s", diff)

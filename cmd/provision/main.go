@@ -53,6 +53,8 @@ type flags struct {
 	config    string
 	inventory string
 	state     string
+	server    string
+	tokenFile string
 	cluster   string
 	nodes     string
 	selector  string
@@ -63,6 +65,8 @@ type flags struct {
 	dryRun    bool
 	reinstall string
 	until     string
+	// maxFailures is a number of nodes or a share of them.
+	maxFailures string
 }
 
 func main() {
@@ -125,7 +129,9 @@ Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory err
 	p := root.PersistentFlags()
 	p.StringVar(&a.flags.config, "config", "", "configuration file (default ./provision.yaml when present)")
 	p.StringVar(&a.flags.inventory, "inventory", "", "folder of the inventory (default ./nodes)")
-	p.StringVar(&a.flags.state, "state", "", "folder of the state (default /var/lib/provision)")
+	p.StringVar(&a.flags.state, "state", "", "folder of the state, or etcd://host:2379,… (default /var/lib/provision)")
+	p.StringVar(&a.flags.server, "server", "", "act through the daemon at this URL, such as https://provision.example:9090 (default the one of this host, if one runs)")
+	p.StringVar(&a.flags.tokenFile, "token-file", "", "file of the token for --server")
 	p.StringVar(&a.flags.cluster, "cluster", "", "cluster to work on")
 	p.StringVar(&a.flags.nodes, "node", "", "only these nodes: node-01, node-[01-06,09], node-0*")
 	p.StringVarP(&a.flags.selector, "selector", "l", "", "only nodes with these labels: role=worker, zone!=b, rack in (r1,r2)")
@@ -133,7 +139,7 @@ Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory err
 	p.StringVarP(&a.flags.output, "output", "o", "table", "output: table or json")
 	p.StringVar(&a.flags.logLevel, "log-level", "warn", "log to standard error from this level on: debug, info, warn or error")
 	a.runFlags(root)
-	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), clusterCommand(a), upgradeCommand(a), versionCommand(a))
+	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), serveCommand(a), eventsCommand(a), stopCommand(a), holdCommand(a), releaseCommand(a), stateCommand(a), clusterCommand(a), upgradeCommand(a), versionCommand(a))
 	return root
 }
 
@@ -142,6 +148,7 @@ func (a *app) runFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&a.flags.yes, "yes", false, "do not ask before machines are power cycled")
 	f.StringVar(&a.flags.until, "until", "", "how far to take the nodes: maintenance, configured, installed or ready (default ready for a node with a machineConfig, else maintenance)")
+	f.StringVar(&a.flags.maxFailures, "max-failures", "", "power on no further node once so many nodes of the run have failed: 3 or 10% (default budgets.maxFailures)")
 	f.BoolVar(&a.flags.dryRun, "dry-run", false, "only say what would happen to each node (= provision plan)")
 	f.StringVar(&a.flags.reinstall, "reinstall", "", "nodes that may be WIPED and installed anew although they run a configured Talos")
 }

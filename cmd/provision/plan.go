@@ -81,7 +81,11 @@ func orDash(s string) string {
 }
 
 // plan looks at the fleet, with a line to a waiting person.
-func (a *app) plan(ctx context.Context, c *provisioner.Controller) (provisioner.Plan, error) {
-	say(a.errOut, "looking at the BMCs ...\n")
-	return c.Plan(ctx, a.flags.cluster)
+func (s *session) plan(ctx context.Context, c *provisioner.Controller) (provisioner.Plan, error) {
+	request, err := s.request()
+	if err != nil {
+		return provisioner.Plan{}, err
+	}
+	say(s.errOut, "looking at the BMCs ...\n")
+	return c.Plan(ctx, request)
 }

@@ -35,7 +35,7 @@ func (s *session) affected(plan provisioner.Plan) (cycled, installed []string) {
 		install := n.Action == provisioner.ActionInstall
 		if install {
 			name := n.Node
-			if s.wiped[n.Cluster+"/"+n.Node] {
+			if n.Reinstall {
 				name += " (WIPED)"
 			}
 			cycled = append(cycled, name)

@@ -3,18 +3,34 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/web"
 	"github.com/talos-provision/provision/pxe"
 )
 
 // provision plans a run and, unless --dry-run is given, carries it out.
 func (a *app) provision(ctx context.Context) error {
-	s, err := a.begin()
+	s, err := a.open()
 	if err != nil {
+		return err
+	}
+	if a.flags.cluster == "" {
+		return usageError("name the cluster: --cluster NAME")
+	}
+	daemon, err := s.config.daemon(ctx)
+	if err != nil {
+		return err
+	}
+	if daemon != nil {
+		return s.provisionThrough(ctx, daemon)
+	}
+	if err := s.choose(); err != nil {
 		return err
 	}
 	if a.flags.dryRun {
@@ -24,12 +40,14 @@ func (a *app) provision(ctx context.Context) error {
 }
 
 func (s *session) dryRun(ctx context.Context) error {
-	state, err := store.OpenReadOnly(s.config.stateFile())
-	if errors.Is(err, store.ErrNoState) {
-		state, err = nil, nil
-	}
-	if err != nil {
+	state, err := s.config.readState(ctx)
+	switch {
+	case errors.Is(err, store.ErrNoState):
+		state = nil
+	case errors.Is(err, store.ErrInUse):
 		return &statusError{exitFailed, err.Error()}
+	case err != nil:
+		return err
 	}
 	if state != nil {
 		defer func() { _ = state.Close() }()
@@ -51,21 +69,31 @@ func (s *session) dryRun(ctx context.Context) error {
 // install carries a run out. Everything that can fail without touching a
 // machine is tried before the first machine is touched.
 func (s *session) install(ctx context.Context) (err error) {
-	state, err := store.Open(s.config.stateFile())
+	state, err := s.config.openState(ctx, s.log)
 	if err != nil {
-		return &statusError{exitFailed, err.Error()}
+		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
+	s.obey(state)
+	// On one network segment one controller answers DHCP: a daemon that leads the site is not disturbed.
+	leaves, err := s.leadSite(ctx, state)
+	if err != nil {
+		return err
+	}
+	defer leaves()
 	controller, err := s.controller(state)
 	if err != nil {
 		return err
 	}
 	defer s.answerStatus(ctx, state)()
-	cache, err := s.assetCache()
+	cache, err := s.assetCache(s.selected)
 	if err != nil {
 		return err
 	}
-	services, err := s.bootServices(controller, cache)
+	if _, err := s.shareLeases(state); err != nil {
+		return err
+	}
+	services, err := s.bootServices(controller, cache, s.tree.Nodes)
 	if err != nil {
 		return err
 	}
@@ -97,6 +125,31 @@ func (s *session) install(ctx context.Context) (err error) {
 	return s.conclude(summary, err)
 }
 
+// leadPatience is how long a run waits to lead its site: a controller that died just
+// now is replaced within this time.
+const leadPatience = 15 * time.Second
+
+// leadSite makes this process the controller of its site, where several share a state.
+func (s *session) leadSite(ctx context.Context, state *store.Store) (leaves func(), err error) {
+	bounded, cancel := context.WithTimeout(ctx, leadPatience)
+	defer cancel()
+	leadership, err := state.Lead(bounded, s.config.Site)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		who, _, _ := state.Leader(s.config.Site)
+		return nil, &statusError{exitRefused, fmt.Sprintf("%s leads the site %q, and one controller serves a network segment: ask it by --server URL, or run this on its host", orElse(who, "another controller"), s.config.Site)}
+	}
+	return func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveTimeout)
+		defer cancel()
+		if err := leadership.Resign(bounded); err != nil {
+			s.log.Warn("the site could not be handed on, and is free when this process has ended", "error", err)
+		}
+	}, nil
+}
+
 // answerStatus lets `provision status` see this run while it lasts. A run goes
 // on without it: a folder's name can be too long for a socket.
 func (s *session) answerStatus(ctx context.Context, state *store.Store) (stop func()) {
@@ -104,7 +157,8 @@ func (s *session) answerStatus(ctx context.Context, state *store.Store) (stop fu
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := serveLive(ctx, s.config.liveSocket(), state); err != nil {
+		err := s.serveViewer(ctx, state)
+		if err != nil {
 			s.log.Warn("`provision status` cannot see this run", "error", err)
 		}
 	}()
@@ -113,6 +167,20 @@ func (s *session) answerStatus(ctx context.Context, state *store.Store) (stop fu
 		<-ended
 	}
 }
+
+func (s *session) serveViewer(ctx context.Context, state *store.Store) error {
+	server, err := web.New(viewer{state: state, cluster: s.flags.cluster, started: time.Now()}, web.Options{Socket: s.config.liveSocket(), Log: s.log})
+	if err != nil {
+		return err
+	}
+	if err := server.Listen(ctx); err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+// liveTimeout bounds the clean-up of what others could see.
+const liveTimeout = 10 * time.Second
 
 // serveWhile runs the boot services for as long as work takes. When one of them
 // dies the work stops: nothing would answer the machines it starts.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/talos-provision/provision/inventory"
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/pxe"
 	"github.com/talos-provision/provision/pxe/assets"
@@ -17,11 +18,11 @@ import (
 
 // bootServices makes the boot services of a run, which ask the controller what
 // a machine may boot and tell it what they saw. They listen to nothing yet.
-func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (*pxe.Services, error) {
+func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache, nodes []inventory.Node) (*pxe.Services, error) {
 	if err := pxe.CheckIPXEDir(s.config.IPXEDir); err != nil {
 		return nil, &statusError{exitUsage, err.Error()}
 	}
-	dhcpOptions, err := s.dhcpOptions(c)
+	dhcpOptions, err := s.dhcpOptions(c, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +48,13 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache) (
 	return services, nil
 }
 
-func (s *session) assetCache() (*assets.Cache, error) {
+// assetCache is the cache, which knows the schematics of these nodes.
+func (s *session) assetCache(nodes []inventory.Node) (*assets.Cache, error) {
 	cache, err := s.config.assetCache(assets.Options{Log: s.log})
 	if err != nil {
 		return nil, err
 	}
-	return cache, know(cache, s.selected)
+	return cache, know(cache, nodes)
 }
 
 // pullParallel bounds the downloads from the Image Factory.

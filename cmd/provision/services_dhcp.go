@@ -11,7 +11,7 @@ import (
 )
 
 // dhcpOptions are nil when DHCP is left to somebody else.
-func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) {
+func (s *session) dhcpOptions(c *provisioner.Controller, nodes []inventory.Node) (*dhcp.Options, error) {
 	config, network := s.config.DHCP, s.config.Network
 	if config.Mode == dhcpOff {
 		return nil, nil //nolint:nilnil // nil options leave the service out
@@ -25,15 +25,9 @@ func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) 
 		Assertive: config.Assertive, Authoritative: config.Authoritative, Unicast: config.Unicast, ReplyDelay: config.ReplyDelay,
 		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease, HTTPPath: c.HTTPPath,
 		OnProblem: c.ObserveProblem, // its log tells of each too
+		OnCommit:  s.onCommit,
 	}
-	if policy := admissions[config.Unknown]; policy != dhcp.Boot {
-		options.Admit = func(mac string) dhcp.Admission {
-			if c.KnowsMAC(mac) {
-				return dhcp.Boot
-			}
-			return policy
-		}
-	}
+	options.Admit = s.admit(c)
 	if len(network.Interfaces) == 0 {
 		address, err := s.config.serverAddress()
 		if err != nil {
@@ -45,19 +39,45 @@ func (s *session) dhcpOptions(c *provisioner.Controller) (*dhcp.Options, error) 
 		options.Mode = dhcp.ModeProxy
 		return options, nil
 	}
-	for _, n := range config.Subnets {
-		options.Subnets = append(options.Subnets, dhcp.Subnet{
+	options.Subnets = s.subnets()
+	options.Reservations = s.reservations(options.Subnets, nodes)
+	return options, nil
+}
+
+// admit says how a machine is served; nil is that every one is, and boots. A process
+// that leads its site no more, and does not know it yet, serves nobody: whoever took
+// its offer would wait for it in vain.
+func (s *session) admit(c *provisioner.Controller) func(mac string) dhcp.Admission {
+	policy, mayServe := admissions[s.config.DHCP.Unknown], s.mayServe
+	if policy == dhcp.Boot && mayServe == nil {
+		return nil
+	}
+	return func(mac string) dhcp.Admission {
+		if mayServe != nil && mayServe(s.config.Site) != nil {
+			return dhcp.Silent
+		}
+		if policy == dhcp.Boot || c.KnowsMAC(mac) {
+			return dhcp.Boot
+		}
+		return policy
+	}
+}
+
+// subnets are the networks that leases are given in.
+func (s *session) subnets() []dhcp.Subnet {
+	var subnets []dhcp.Subnet
+	for _, n := range s.config.DHCP.Subnets {
+		subnets = append(subnets, dhcp.Subnet{
 			CIDR: n.CIDR, First: n.Range.First, Last: n.Range.Last, Gateway: n.Gateway, DNS: n.DNS, Lease: n.Lease,
 		})
 	}
-	options.Reservations = s.reservations(options.Subnets)
-	return options, nil
+	return subnets
 }
 
 // reservations keep a node's address for the first of its MACs, so that it boots
 // at the address it will have. Its other ports get one of the range: they may be
 // up at the same time. What two nodes claim is reserved for neither.
-func (s *session) reservations(subnets []dhcp.Subnet) map[string]netip.Addr {
+func (s *session) reservations(subnets []dhcp.Subnet, nodes []inventory.Node) map[string]netip.Addr {
 	macs, addresses := map[string]int{}, map[netip.Addr]int{}
 	type claim struct {
 		node inventory.Node
@@ -65,7 +85,7 @@ func (s *session) reservations(subnets []dhcp.Subnet) map[string]netip.Addr {
 		ip   netip.Addr
 	}
 	var claims []claim
-	for _, n := range s.tree.Nodes {
+	for _, n := range nodes {
 		ip, err := netip.ParseAddr(n.IP)
 		served := slices.ContainsFunc(subnets, func(s dhcp.Subnet) bool { return s.CIDR.Contains(ip) })
 		if err != nil || len(n.MACs) == 0 || !served {

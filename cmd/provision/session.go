@@ -14,6 +14,7 @@ import (
 	"github.com/talos-provision/provision/provisioner/machineconfig"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
+	"github.com/talos-provision/provision/pxe/dhcp"
 )
 
 // session is one command at work: what was read before anything is done. Tree,
@@ -25,8 +26,11 @@ type session struct {
 	config   config
 	tree     *inventory.Tree
 	selected []inventory.Node
-	wiped    map[string]bool // cluster/name of the nodes named with --reinstall
-	telling  sync.Mutex      // events come from several goroutines
+	wiped    map[string]bool          // cluster/name of the nodes named with --reinstall
+	telling  sync.Mutex               // events come from several goroutines
+	mayWork  func(node string) error  // says whether this process may change a machine now; nil is always
+	mayServe func(site string) error  // says whether this process leads a shared site still; nil is always
+	onCommit func([]dhcp.LeaseRecord) // takes the DHCP leases that others must know; may be nil
 }
 
 // open reads the flags that every session has, and the configuration.
@@ -43,33 +47,26 @@ func (a *app) open() (*session, error) {
 	return s, err
 }
 
-// begin reads configuration and inventory, and selects the nodes.
-func (a *app) begin() (*session, error) {
-	s, err := a.open()
-	if err != nil {
-		return nil, err
+// choose reads the inventory and selects the nodes.
+func (s *session) choose() (err error) {
+	if s.tree, err = s.loadInventory(s.config); err != nil {
+		return err
 	}
-	if a.flags.cluster == "" {
-		return nil, usageError("name the cluster: --cluster NAME")
-	}
-	if s.tree, err = a.loadInventory(s.config); err != nil {
-		return nil, err
-	}
-	if s.selected, err = s.selectNodes(a.flags.nodes); err != nil {
-		return nil, err
+	if s.selected, err = s.selectNodes(s.flags.nodes); err != nil {
+		return err
 	}
 	if err := s.checkConfigs(); err != nil {
-		return nil, err
+		return err
 	}
 	s.wiped = map[string]bool{}
-	if a.flags.reinstall == "" {
-		return s, nil
+	if s.flags.reinstall == "" {
+		return nil
 	}
-	wiped, err := s.selectNodes(a.flags.reinstall)
+	wiped, err := s.selectNodes(s.flags.reinstall)
 	for _, n := range wiped {
-		s.wiped[n.Cluster+"/"+n.Name] = true
+		s.wiped[n.ID()] = true
 	}
-	return s, err
+	return err
 }
 
 // checkConfigs looks at the machine configs of the selected nodes, before any of
@@ -101,14 +98,9 @@ func (s *session) selectNodes(hostlist string) ([]inventory.Node, error) {
 }
 
 func (s *session) controller(state *store.Store) (*provisioner.Controller, error) {
-	budgets, power := s.config.Budgets, s.config.Power
-	bootURL, err := s.bootURL()
+	bootURL, err := s.bootURL(s.selected)
 	if err != nil {
 		return nil, err
-	}
-	until, err := provisioner.ParseGoal(s.flags.until)
-	if err != nil {
-		return nil, usageError("--until: %v", err)
 	}
 	delivery, err := provisioner.ParseDelivery(s.config.Talos.Delivery)
 	if err != nil {
@@ -116,32 +108,45 @@ func (s *session) controller(state *store.Store) (*provisioner.Controller, error
 	}
 	configs := machineconfig.Source{Inventory: s.config.Inventory}
 	return provisioner.New(provisioner.Options{
-		Until:     until,
 		Delivery:  delivery,
-		Configs:   configs,
-		Access:    newAccesses(configs).admin,
-		Inventory: s.tree.Nodes,
-		Selected:  s.selected,
-		Reinstall: s.wiped,
+		Inventory: provisioner.Inventory{Nodes: s.tree.Nodes, Configs: configs, Access: newAccesses(configs).admin},
 		BootURL:   bootURL,
 		Dial:      s.dial,
 		Prober:    talos.Prober{},
+		Site:      s.config.Site,
 		Store:     state,
-		Power:     provisioner.Power{Parallel: power.Parallel, Window: power.Window, Jitter: power.Jitter},
-		Budgets: provisioner.Budgets{
-			Attempts: budgets.Attempts, MinRebootInterval: budgets.MinRebootInterval, BootTimeout: budgets.BootTimeout,
-			InstallTimeout: budgets.InstallTimeout, ReadyTimeout: budgets.ReadyTimeout,
-		},
-		OnEvent: s.tell,
-		Log:     s.log,
+		Power:     s.config.Power.limits(),
+		Budgets:   s.config.Budgets.limits(),
+		OnEvent:   s.tell,
+		Log:       s.log,
 	})
+}
+
+// request is what the flags ask of a run.
+func (s *session) request() (provisioner.Request, error) {
+	until, err := provisioner.ParseGoal(s.flags.until)
+	if err != nil {
+		return provisioner.Request{}, usageError("--until: %v", err)
+	}
+	limit, err := provisioner.ParseLimit(orElse(s.flags.maxFailures, s.config.Budgets.MaxFailures))
+	if err != nil {
+		return provisioner.Request{}, usageError("--max-failures: %v", err)
+	}
+	return provisioner.Request{Cluster: s.flags.cluster, Selected: s.selected, Reinstall: s.wiped, Until: until, MaxFailures: limit}, nil
+}
+
+func orElse(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
 }
 
 // bootURL is where BMCs and nodes reach the boot services. Only nodes whose BMC
 // is told a URI need it before anything is served.
-func (s *session) bootURL() (string, error) {
-	needed := slices.ContainsFunc(s.selected, func(n inventory.Node) bool { return n.BMC.Boot != "" && n.BMC.Boot != string(bmc.BootPXE) })
-	wanted := slices.ContainsFunc(s.selected, func(n inventory.Node) bool { return n.SecureBoot })
+func (s *session) bootURL(nodes []inventory.Node) (string, error) {
+	needed := slices.ContainsFunc(nodes, func(n inventory.Node) bool { return n.BMC.Boot != "" && n.BMC.Boot != string(bmc.BootPXE) })
+	wanted := slices.ContainsFunc(nodes, func(n inventory.Node) bool { return n.SecureBoot })
 	if !needed && !wanted {
 		return "", nil
 	}
@@ -174,9 +179,13 @@ func (s *session) client(ctx context.Context, n inventory.Node) (*bmc.Client, er
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", bmc.ErrUnauthorized, err)
 	}
+	var permit func() error
+	if s.mayWork != nil {
+		permit = func() error { return s.mayWork(n.ID()) }
+	}
 	return bmc.Dial(ctx, bmc.Config{
 		Address: n.BMC.Address, Username: n.BMC.Username, Password: password, Insecure: n.BMC.Insecure,
 		CAFile: n.BMC.CAFile, Fingerprint: n.BMC.Fingerprint, LegacyTLS: n.BMC.LegacyTLS,
-		System: n.BMC.System, BootMode: n.BMC.BootMode, Boot: bmc.BootKind(n.BMC.Boot), Expected: n.Facts(), Log: s.log,
+		System: n.BMC.System, BootMode: n.BMC.BootMode, Boot: bmc.BootKind(n.BMC.Boot), Expected: n.Facts(), Log: s.log, Permit: permit,
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/web"
 	"github.com/talos-provision/provision/pxe/httpboot"
 )
 
@@ -42,7 +42,7 @@ func (a *app) statusUnknown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	machines, err := readState(ctx, c, "/unknown", (*store.Store).UnknownMachines)
+	machines, err := readState(ctx, c, (*web.Client).Unknown, (*store.Store).UnknownMachines)
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,11 @@ func (a *app) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := readState(ctx, c, "/nodes?cluster="+url.QueryEscape(a.flags.cluster), func(s *store.Store) ([]store.Node, error) {
-		return s.Status(a.flags.cluster)
-	})
+	nodes, err := readState(ctx, c,
+		func(client *web.Client, ctx context.Context) ([]store.Node, error) {
+			return client.Nodes(ctx, a.flags.cluster)
+		},
+		func(s *store.Store) ([]store.Node, error) { return s.Status(a.flags.cluster) })
 	if err != nil {
 		return err
 	}
@@ -120,21 +122,24 @@ func (a *app) selected(c config, nodes []store.Node) ([]store.Node, error) {
 	return slices.DeleteFunc(nodes, func(n store.Node) bool { return !wanted[n.Cluster+"/"+n.Name] }), nil
 }
 
-// readState reads a list from the state, or asks the run that holds it. No state
-// yet means an empty list.
-func readState[T any](ctx context.Context, c config, question string, read func(*store.Store) ([]T, error)) ([]T, error) {
-	s, err := store.OpenReadOnly(c.stateFile())
+// readState reads a list from a daemon, from the run that holds the state, or from
+// the state itself. No state yet means an empty list.
+func readState[T any](ctx context.Context, c config, ask func(*web.Client, context.Context) ([]T, error), read func(*store.Store) ([]T, error)) ([]T, error) {
+	client, err := c.daemon(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if client != nil {
+		defer client.Close()
+		list, err := ask(client, ctx)
+		return list, webStatus(err)
+	}
+	s, err := c.readState(ctx)
 	switch {
 	case errors.Is(err, store.ErrNoState):
 		return []T{}, nil
-	case errors.Is(err, store.ErrInUse):
-		list := []T{}
-		if errLive := askLive(ctx, c.liveSocket(), question, &list); errLive != nil {
-			return nil, &statusError{exitFailed, errors.Join(err, errLive).Error()}
-		}
-		return list, nil
 	case err != nil:
-		return nil, &statusError{exitFailed, err.Error()}
+		return nil, stateStatus(err)
 	}
 	list, err := read(s)
 	if list == nil {

@@ -90,7 +90,7 @@ func (a *app) upgrade(ctx context.Context, f upgradeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := u.openState(); err != nil {
+	if err := u.openState(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, u.closeState()) }()

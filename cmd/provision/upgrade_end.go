@@ -81,7 +81,7 @@ func (u *upgrader) tellResult(result upgrade.Result) {
 
 // giveUp ends the unfinished upgrade.
 func (u *upgrader) giveUp(ctx context.Context) error {
-	runs := upgradeStore{state: u.state, busy: make(chan struct{}, 1)}
+	runs := u.runs()
 	runner, err := upgrade.New(upgrade.Options{
 		Cluster: u.flags.cluster, Target: upgrade.Version{Major: 1}, NoDrain: true, // neither is used to give up
 		Members: u.listMembers, Talos: upgradeTalos{u}, Store: runs, Holder: u.holder(), Log: u.log,

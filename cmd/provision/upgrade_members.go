@@ -24,6 +24,17 @@ func (u *upgrader) members() []inventory.Node {
 	return nodes
 }
 
+// runs is the state as the upgrade of this cluster uses it.
+func (u *upgrader) runs() upgradeStore {
+	return upgradeStore{state: u.state, busy: make(chan struct{}, 1), members: func() []string {
+		var ids []string
+		for _, n := range u.members() {
+			ids = append(ids, n.ID())
+		}
+		return ids
+	}}
+}
+
 // listMembers reads the inventory again and lists the cluster's nodes. An
 // inventory that somebody is just editing is not taken: the last one stays.
 func (u *upgrader) listMembers(ctx context.Context) ([]upgrade.Member, error) {

@@ -70,14 +70,14 @@ func (u *upgrader) networkMethod() (*networkBoots, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := u.assetCache()
+	cache, err := u.assetCache(u.selected)
 	return &networkBoots{u, controller, cache}, err
 }
 
 // serve runs the boot services while run runs. Every image is there before the
 // first node is touched: one that cannot be had would leave a node at iPXE.
 func (b *networkBoots) serve(ctx context.Context, plan upgrade.Plan, run func(context.Context) error) error {
-	services, err := b.u.bootServices(b.controller, b.cache)
+	services, err := b.u.bootServices(b.controller, b.cache, b.u.tree.Nodes)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (u *upgrader) options(ctx context.Context, lost context.CancelCauseFunc) (u
 		MaxUnavailable: share, Canary: u.canary, OrderLabel: u.f.order, Exclude: u.exclude,
 		NoDrain: u.f.noDrain, SingleNode: u.f.singleNode, NoHealth: u.f.noHealth, PowerCycle: u.f.powerCycle, BMCRescue: u.f.bmcRescue,
 		Continue: u.f.resume, Timeouts: u.timeouts(),
-		Members: u.listMembers, Talos: upgradeTalos{u}, BMC: upgradeBMC{u}, Store: upgradeStore{state: u.state, busy: make(chan struct{}, 1)},
+		Members: u.listMembers, Talos: upgradeTalos{u}, BMC: upgradeBMC{u}, Store: u.runs(),
 		Holder: u.holder(), RunID: newUpgradeID(time.Now()), Publish: u.tell, Line: u.line, Log: u.log,
 	}
 	if o.NoDrain {

@@ -112,22 +112,22 @@ func (u *upgrader) reachable() error {
 }
 
 // openState opens the state: for a dry run to look at only, if there is one.
-func (u *upgrader) openState() (err error) {
+func (u *upgrader) openState(ctx context.Context) (err error) {
 	if u.flags.dryRun {
-		u.state, err = store.OpenReadOnly(u.config.stateFile())
+		u.state, err = u.config.readState(ctx)
 		if errors.Is(err, store.ErrNoState) {
 			return nil
 		}
 	} else {
-		u.state, err = store.Open(u.config.stateFile())
+		u.state, err = store.Connect(ctx, u.config.stateLocation(), u.config.storeOptions(u.log))
 	}
-	switch {
-	case errors.Is(err, store.ErrInUse):
-		return &statusError{exitRefused, err.Error()}
-	case err != nil:
-		return &statusError{exitFailed, err.Error()}
+	if errors.Is(err, store.ErrInUse) {
+		return &statusError{exitRefused, inUse(err)}
 	}
-	return nil
+	if err == nil {
+		u.mayWork = u.state.MayWork
+	}
+	return stateStatus(err)
 }
 
 func (u *upgrader) closeState() error {
@@ -201,7 +201,7 @@ func (u *upgrader) holder() string {
 		host = "unknown host"
 	}
 	state, err := filepath.Abs(u.config.State)
-	if err != nil {
+	if err != nil || u.config.sharesState() {
 		state = u.config.State
 	}
 	return "provision on " + host + " with state " + state

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/talos-provision/provision/provisioner/store"
@@ -14,19 +15,33 @@ import (
 type upgradeStore struct {
 	state *store.Store
 	busy  chan struct{} // has room for one
+	// members are the nodes of the cluster, as cluster/name.
+	members func() []string
 }
 
 var _ upgrade.Store = upgradeStore{}
 
-// Lock keeps off other runs of this process. The state is open in no other
-// process: the kernel's lock on its file sees to that, and ends with this one.
-func (s upgradeStore) Lock(_ context.Context, cluster, _ string) (func(context.Context) error, error) {
+// Lock keeps off other runs of this process, and by a claim on every node the
+// other controllers that share the state. A state file is open in no other process:
+// the kernel's lock on it sees to that, and ends with this one.
+func (s upgradeStore) Lock(ctx context.Context, cluster, _ string) (func(context.Context) error, error) {
 	select {
 	case s.busy <- struct{}{}:
-		return func(context.Context) error { <-s.busy; return nil }, nil
 	default:
 		return nil, fmt.Errorf("%w: this process has %s", upgrade.ErrLocked, cluster)
 	}
+	claim, err := s.state.Claim(ctx, s.members(), "upgrade of "+cluster)
+	if err != nil {
+		<-s.busy
+		if errors.Is(err, store.ErrClaimed) {
+			err = fmt.Errorf("%w: %w", upgrade.ErrLocked, err)
+		}
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer func() { <-s.busy }()
+		return claim.Release(ctx)
+	}, nil
 }
 
 // Run returns the cluster's newest run.

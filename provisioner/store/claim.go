@@ -49,6 +49,13 @@ func (s *Store) Claim(ctx context.Context, keys []string, what string) (*Claim, 
 	return c, nil
 }
 
+// MayWork returns nil while this controller may do something to a node, named
+// cluster/name: it is alive, and has not lost the node's claim if it took one. It
+// asks nobody, as Alive does: ask it right before every effect on the node, also
+// where Alive would say yes again, of a new session that has not the claims of the
+// old one. ErrFenced says that the claim was lost.
+func (s *Store) MayWork(node string) error { return s.db.mayWork(node) }
+
 // Holders returns who works on which nodes, by node.
 func (s *Store) Holders() ([]Holder, error) {
 	holders, err := s.db.holders()

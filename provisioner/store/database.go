@@ -57,4 +57,7 @@ type arbiter interface {
 	lead(ctx context.Context, site string) (*Leadership, error)
 	leader(site string) (Holder, bool, error)
 	alive() error
+	// mayWork and mayServe are alive, and that the right to a node or a site was not lost.
+	mayWork(node string) error
+	mayServe(site string) error
 }

@@ -23,6 +23,10 @@ func (s *Store) Lead(ctx context.Context, site string) (*Leadership, error) {
 	return l, nil
 }
 
+// MayServe returns nil while this controller is alive and leads a site. It asks
+// nobody, as Alive does: ask it before a machine of the site is answered.
+func (s *Store) MayServe(site string) error { return s.db.mayServe(site) }
+
 // Leader is the controller that leads a site; false when nobody does.
 func (s *Store) Leader(site string) (string, bool, error) {
 	h, found, err := s.db.leader(site)

@@ -129,6 +129,10 @@ func (l *localRights) leader(site string) (Holder, bool, error) {
 
 func (*localRights) alive() error { return nil }
 
+func (*localRights) mayWork(string) error { return nil }
+
+func (*localRights) mayServe(string) error { return nil }
+
 // end wakes whoever waits to lead.
 func (l *localRights) end() {
 	l.mu.Lock()

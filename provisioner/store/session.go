@@ -167,6 +167,41 @@ func (s *session) alive() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.living()
+}
+
+// mayWork is alive in the session that has the node's claim: a process that was
+// stopped has a new session before all that ran in the old one has noticed.
+func (s *session) mayWork(node string) error {
+	if s.d.o.ReadOnly {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.living(); err != nil {
+		return err
+	}
+	if c := s.claims[node]; c != nil && clientv3.LeaseID(c.lease) != s.lease {
+		return fmt.Errorf("%w: the claim on %s was lost; whoever has it now goes on", ErrFenced, node)
+	}
+	return nil
+}
+
+// mayServe is alive in the session that has the leadership.
+func (s *session) mayServe(site string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.living(); err != nil {
+		return err
+	}
+	if !s.leads[site] {
+		return fmt.Errorf("%w: the leadership of the site %q was lost; whoever has it now goes on", ErrFenced, site)
+	}
+	return nil
+}
+
+// living is alive, with the lock held.
+func (s *session) living() error {
 	silent := time.Since(s.confirmed)
 	if s.lease != 0 && silent < s.ttl-s.ttl/beats {
 		return nil

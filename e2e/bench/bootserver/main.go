@@ -92,7 +92,7 @@ func (s settings) services() (*pxe.Services, error) {
 	if err != nil {
 		return nil, err
 	}
-	controller, err := provisioner.New(provisioner.Options{Inventory: inventoryOf(s.nodes), Dial: noBMC, Prober: talos.Prober{}})
+	controller, err := provisioner.New(provisioner.Options{Inventory: provisioner.Inventory{Nodes: inventoryOf(s.nodes)}, Dial: noBMC, Prober: talos.Prober{}})
 	if err != nil {
 		return nil, err
 	}

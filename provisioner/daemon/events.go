@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/talos-provision/provision/provisioner/store"
+)
+
+// eventPoll is how often the store is asked for events of other controllers.
+const eventPoll = 2 * time.Second
+
+// told wakes whoever reads events: one was stored.
+func (d *Daemon) told(e store.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if j := d.jobs[e.Cluster]; j != nil && j.id == e.Run {
+		j.enlistedOnce.Do(func() { close(j.enlisted) })
+	}
+	close(d.news)
+	d.news = make(chan struct{})
+}
+
+// Events hands every event after a sequence number to visit and, if it is to follow,
+// goes on with new ones until ctx ends or visit fails. The store is the stream: a slow reader
+// holds up nobody but itself.
+func (d *Daemon) Events(ctx context.Context, after uint64, follow bool, visit func(seq uint64, e store.Event) error) error {
+	for {
+		d.mu.Lock()
+		news := d.news
+		d.mu.Unlock()
+		var failed error
+		err := d.opts.Store.EventsAfter(after, func(seq uint64, e store.Event) bool {
+			if failed = ctx.Err(); failed == nil {
+				failed = visit(seq, e)
+			}
+			if failed == nil {
+				after = seq
+			}
+			return failed == nil
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case failed != nil:
+			return failed
+		case err != nil || !follow:
+			return err
+		}
+		timer := time.NewTimer(eventPoll)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-news:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
