@@ -92,7 +92,7 @@ func (p Plan) RunID() string { return p.id }
 func (p Plan) Digest() string {
 	sum := sha256.New()
 	for _, n := range p.Nodes {
-		_, _ = fmt.Fprintf(sum, "%q %q %q %q %q %q %q %q %q %q %t\n", n.node.ID(), n.Action, n.Until, n.Cause, n.BMC, n.Facts, n.TalosVersion, n.SchematicID, n.Arch, n.KernelArgs, n.Reinstall)
+		_, _ = fmt.Fprintf(sum, "%q %q %q %q %q %q %q %q %q %q %t %t %q\n", n.node.ID(), n.Action, n.Until, n.Cause, n.BMC, n.Facts, n.TalosVersion, n.SchematicID, n.Arch, n.KernelArgs, n.Reinstall, n.SecureBoot, n.config.Digest())
 	}
 	_, _ = fmt.Fprintf(sum, "%q %q\n", p.Resumes, p.request.MaxFailures)
 	return hex.EncodeToString(sum.Sum(nil)[:16])

@@ -132,7 +132,41 @@ func (c *Controller) carryOut(ctx context.Context, r *run, plan Plan, nodes []*n
 	if ctx.Err() != nil {
 		return summary, context.Cause(ctx)
 	}
+	left, err := c.leftBehind(r, nodes)
+	if err != nil {
+		return summary, err
+	}
+	if len(left) > 0 {
+		c.opts.Log.Warn("the run is not over: an earlier process left nodes in the middle of it, which it was not to work on now", "run", r.ID, "cluster", r.Cluster, "nodes", left)
+		return summary, nil
+	}
 	return summary, c.opts.Store.FinishRun(r.Run, time.Now())
+}
+
+// leftBehind are nodes that an earlier process of the run left where their power may
+// have been touched, and that this one did not work on. They are lost to nobody as
+// long as the run is unfinished (I8). Nodes that left the inventory do not count.
+func (c *Controller) leftBehind(r *run, nodes []*node) ([]string, error) {
+	records, err := c.opts.Store.Nodes(r.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	open := map[string]bool{}
+	for _, record := range records {
+		if record.Run == r.ID && touched(record) {
+			open[recordID(record)] = true
+		}
+	}
+	for _, n := range nodes {
+		delete(open, n.ID())
+	}
+	var left []string
+	for _, n := range c.current().of(r.Cluster) {
+		if open[n.ID()] && n.Install && !c.elsewhere(n) {
+			left = append(left, n.Name)
+		}
+	}
+	return left, nil
 }
 
 // begin makes the plan's run the one of its cluster.

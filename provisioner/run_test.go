@@ -249,3 +249,50 @@ func TestI9TheStateHoldsNoMachineConfigAndNoToken(t *testing.T) {
 		})
 	}
 }
+
+// I8: a run that goes on with some of its nodes only is not over: the next one goes
+// on with the others where they were left.
+func TestI8NodesThatARunLeftInTheMiddleAreNotForgottenByOneOverOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, 1, nodeOf("a", 1), nodeOf("a", 2))
+		all := l.request("a")
+		// Killed when both boot.
+		booting, killed := 0, make(chan struct{})
+		l.onEvent = func(e store.Event) {
+			if State(e.State) == PowerCycled && State(e.Previous) == Armed {
+				if booting++; booting == 2 {
+					go func() { l.kill(); close(killed) }()
+				}
+			}
+		}
+		c := l.open()
+		_, _ = l.run(c, all)
+		<-killed
+		l.onEvent = nil
+		first := all
+		first.Selected = all.Selected[:1]
+		for _, r := range []Request{first, all} {
+			c = l.open()
+			plan, err := c.Plan(l.context(), r)
+			if err != nil || plan.Resumes == "" || plan.Nodes[len(plan.Nodes)-1].Action != ActionResume {
+				t.Fatalf("plan resumes %q, %v: want one that goes on with the run, also of the last node", plan.Resumes, err)
+			}
+			if _, err := c.Run(l.context(), plan); err != nil {
+				t.Fatal(err)
+			}
+			l.close()
+		}
+		l.open()
+		defer l.close()
+		for _, id := range []string{"a/node-1", "a/node-2"} {
+			// The second asked for its script while no run worked on it, and booted its own disk.
+			if n, attempts := len(l.deeds(id, didOn)), l.record(id).Attempts; n != attempts {
+				t.Errorf("%s was powered on %d times, and %d attempts are counted", id, n, attempts)
+			}
+			if state := State(l.record(id).State); state != Maintenance {
+				t.Errorf("%s is %s", id, state)
+			}
+		}
+	})
+}

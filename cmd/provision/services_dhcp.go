@@ -65,7 +65,7 @@ func (s *session) admit(c *provisioner.Controller) func(mac string) dhcp.Admissi
 
 // subnets are the networks that leases are given in.
 func (s *session) subnets() []dhcp.Subnet {
-	var subnets []dhcp.Subnet
+	subnets := make([]dhcp.Subnet, 0, len(s.config.DHCP.Subnets))
 	for _, n := range s.config.DHCP.Subnets {
 		subnets = append(subnets, dhcp.Subnet{
 			CIDR: n.CIDR, First: n.Range.First, Last: n.Range.Last, Gateway: n.Gateway, DNS: n.DNS, Lease: n.Lease,

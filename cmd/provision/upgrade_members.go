@@ -27,8 +27,9 @@ func (u *upgrader) members() []inventory.Node {
 // runs is the state as the upgrade of this cluster uses it.
 func (u *upgrader) runs() upgradeStore {
 	return upgradeStore{state: u.state, busy: make(chan struct{}, 1), members: func() []string {
-		var ids []string
-		for _, n := range u.members() {
+		members := u.members()
+		ids := make([]string, 0, len(members))
+		for _, n := range members {
 			ids = append(ids, n.ID())
 		}
 		return ids

@@ -77,6 +77,13 @@ func (d *Daemon) look(l *leading, settings Settings, g source.Generation) (done 
 		if d.busy(cluster) || d.resting(cluster) {
 			continue // when that run has ended
 		}
+		// One that a person stopped, or a command left, is for people to go on with: its nodes come first.
+		if _, unfinished, err := d.opts.Store.UnfinishedRun(cluster, d.opts.Site); err != nil || unfinished {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
 		if err := d.installAlone(l, cluster, nodes); err != nil {
 			return false, err
 		}

@@ -162,3 +162,37 @@ func TestI2OnlyAFailedNodeWithoutAConfigIsTriedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A run that somebody stopped is theirs to go on with: what a commit marks waits, so
+// that the nodes of that run are not forgotten in the middle.
+func TestANodeOfACommitWaitsForARunThatSomebodyStopped(t *testing.T) {
+	t.Parallel()
+	host := &fakeHost{state: openState(t)}
+	run, _, err := host.state.BeginRun(store.Run{ID: "r1", Cluster: "demo", Daemon: true, Nodes: []string{"demo/b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.state.StopRun("demo", "", "r1"); err != nil {
+		t.Fatal(err)
+	}
+	d := newDaemon(t, host)
+	start(t, d, generation("1", node("a", false), node("b", true)))
+	noted(t, d)
+	l, err := d.leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Apply(generation("2", node("a", true), node("b", true)))
+	settings, g := d.now()
+	done, err := d.look(l, settings, g)
+	if err != nil || done || host.prepared.Load() != 0 {
+		t.Errorf("done %v, error %v, %d runs were prepared; want it to wait", done, err, host.prepared.Load())
+	}
+	if err := host.state.FinishRun(run, run.Started); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the run of the new node", func() bool {
+		n, found, err := host.state.Node("demo", "a")
+		return err == nil && found && n.State == "Failed"
+	})
+}

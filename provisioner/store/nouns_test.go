@@ -68,15 +68,16 @@ func TestAnUnfinishedRunIsCarriedOnAndAFinishedOneIsNot(t *testing.T) {
 		}
 		for i, step := range []struct {
 			id, want        string
+			nodes           []string
 			resumed, finish bool
 		}{
-			{id: "r1", want: "r1"},
-			{id: "r2", want: "r1", resumed: true, finish: true},
-			{id: "r3", want: "r3"},
+			{id: "r1", want: "r1", nodes: []string{"a/r1"}},
+			{id: "r2", want: "r1", nodes: []string{"a/r1", "a/r2"}, resumed: true, finish: true},
+			{id: "r3", want: "r3", nodes: []string{"a/r3"}},
 		} {
 			asked := store.Run{ID: step.id, Cluster: "a", Started: at(i), Daemon: true, Until: "ready", Nodes: []string{"a/" + step.id}}
 			run, resumed, err := s.BeginRun(asked)
-			if err != nil || run.ID != step.want || resumed != step.resumed || run.Nodes[0] != "a/"+step.id {
+			if err != nil || run.ID != step.want || resumed != step.resumed || !cmp.Equal(step.nodes, run.Nodes) {
 				t.Fatalf("begin %s: %+v, resumed %v, error %v; want %s, %v", step.id, run, resumed, err, step.want, step.resumed)
 			}
 			if resumed && !run.Started.Equal(at(0)) {

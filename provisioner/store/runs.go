@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -10,7 +11,8 @@ import (
 var ErrNoRun = errors.New("no such run")
 
 // BeginRun returns the unfinished run of the cluster and site, which is then
-// carried on with what the new one asks for (I8), or writes the new one.
+// carried on with what the new one asks for (I8) and has its nodes besides the old
+// ones, or writes the new one.
 func (s *Store) BeginRun(asked Run) (run Run, resumed bool, err error) {
 	key := runKey(asked.Cluster, asked.Site)
 	err = s.db.update(func(tx writer) error {
@@ -22,6 +24,7 @@ func (s *Store) BeginRun(asked Run) (run Run, resumed bool, err error) {
 		run, resumed = asked, found && known.Finished.IsZero()
 		if resumed {
 			run.ID, run.Started = known.ID, known.Started
+			run.Nodes = slices.Compact(slices.Sorted(slices.Values(slices.Concat(known.Nodes, asked.Nodes))))
 		}
 		return putJSON(tx, bucketRuns, key, run)
 	})
