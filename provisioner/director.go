@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/talos-provision/provision/inventory/identity"
 	"github.com/talos-provision/provision/pxe/httpboot"
@@ -32,6 +33,9 @@ func (c *Controller) direct(r httpboot.Request) httpboot.Answer {
 		return local("", verdict.Reason)
 	}
 	n := c.lookup(verdict.Name)
+	if n == nil && c.interrupted(verdict.Name, r) {
+		return httpboot.Answer{Kind: httpboot.Wait, Node: verdict.Name, Reason: "the run that booted it was cut short, and may go on in a moment"}
+	}
 	if n == nil {
 		answer := local(verdict.Name, "no run works on it")
 		answer.LocalBoot = c.fleet.localBoot(verdict.Name)
@@ -40,6 +44,27 @@ func (c *Controller) direct(r httpboot.Request) httpboot.Answer {
 	answer := n.direct(r)
 	answer.LocalBoot = n.LocalBoot
 	return answer
+}
+
+// interruptedWaits is how often in a row a machine is told to wait for a run that was
+// cut short: two minutes, in which a daemon is back and has planned it anew.
+const interruptedWaits = 24
+
+// interrupted says whether the node was being booted by a run that was cut short and
+// that nobody stopped. Sent to its own disk now, it would have to be power cycled
+// once more. It gets no install script before the run has it again (I3).
+func (c *Controller) interrupted(id string, r httpboot.Request) bool {
+	if c.opts.Store == nil || r.Waits >= interruptedWaits {
+		return false
+	}
+	cluster, name, _ := strings.Cut(id, "/")
+	record, found, err := c.opts.Store.Node(cluster, name)
+	booting := State(record.State).InFlight() || State(record.State) == Armed && step(record.Step) == stepPoweringOn
+	if err != nil || !found || !booting {
+		return false
+	}
+	run, unfinished, err := c.opts.Store.UnfinishedRun(cluster, c.opts.Site)
+	return err == nil && unfinished && !run.Stopped && run.ID == record.Run
 }
 
 func local(node, reason string) httpboot.Answer {
@@ -64,6 +89,12 @@ func (n *node) direct(r httpboot.Request) httpboot.Answer {
 			n.refuse(reason)
 		}
 		return local(id, reason)
+	}
+	if s := n.c.opts.Store; s != nil {
+		// A controller that was cut off or paused may have lost the node to another, which answers it then.
+		if err := s.MayWork(id); err != nil {
+			return httpboot.Answer{Kind: httpboot.Wait, Node: id, Reason: err.Error()}
+		}
 	}
 	if !r.Head { // a HEAD asks what there is, and is no boot
 		n.c.remember(r.Source, n)

@@ -2,7 +2,9 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -217,5 +219,57 @@ func TestI4RequestsOfTheNodeTellItsBootStage(t *testing.T) {
 	}
 	if other := c.nodes["a/node-2"].sighted().stage; other != stageNone {
 		t.Errorf("its neighbour moved to %q", other)
+	}
+}
+
+// A machine that asks while its run is cut short waits for it, for a while, and gets
+// no install script (I3).
+func TestAMachineWhoseRunWasCutShortWaitsForIt(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		state State
+		at    step
+		stop  bool
+		run   string
+		waits int
+		want  httpboot.Kind
+	}{
+		"it booted":                       {Booting, stepNone, false, "r1", 0, httpboot.Wait},
+		"it was power cycled":             {PowerCycled, stepNone, false, "r1", 3, httpboot.Wait},
+		"it was being powered on":         {Armed, stepPoweringOn, false, "r1", 0, httpboot.Wait},
+		"it was not touched yet":          {Identified, stepNone, false, "r1", 0, httpboot.LocalBoot},
+		"it was off":                      {Armed, stepOff, false, "r1", 0, httpboot.LocalBoot},
+		"it was confirmed":                {Maintenance, stepNone, false, "r1", 0, httpboot.LocalBoot},
+		"the run was stopped":             {Booting, stepNone, true, "r1", 0, httpboot.LocalBoot},
+		"it is of an older run":           {Booting, stepNone, false, "r0", 0, httpboot.LocalBoot},
+		"it has waited for two minutes":   {Booting, stepNone, false, "r1", interruptedWaits, httpboot.LocalBoot},
+		"it failed in the unfinished run": {Failed, stepNone, false, "r1", 0, httpboot.LocalBoot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state, err := store.Open(filepath.Join(t.TempDir(), "state.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = state.Close() }()
+			_, _, errRun := state.BeginRun(store.Run{ID: "r1", Cluster: "a"})
+			errNode := state.Record(store.Node{Cluster: "a", Name: "node-2", Run: tt.run, State: string(tt.state), Step: string(tt.at)}, store.Event{})
+			if err := errors.Join(errRun, errNode); err != nil {
+				t.Fatal(err)
+			}
+			if tt.stop {
+				if err := state.StopRun("a", "", "r1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := atWork(t, Pending, stepNone)
+			c.opts.Store = state
+			clear(c.nodes)
+			request := ask(board2)
+			request.Waits = tt.waits
+			if answer := c.Direct(t.Context(), request); answer.Kind != tt.want {
+				t.Errorf("answered %s (%s), want %s", answer.Kind, answer.Reason, tt.want)
+			}
+		})
 	}
 }

@@ -77,6 +77,11 @@ func (u *upgrader) networkMethod() (*networkBoots, error) {
 // serve runs the boot services while run runs. Every image is there before the
 // first node is touched: one that cannot be had would leave a node at iPXE.
 func (b *networkBoots) serve(ctx context.Context, plan upgrade.Plan, run func(context.Context) error) error {
+	leaves, err := b.u.leadSite(ctx, b.u.state)
+	if err != nil {
+		return err
+	}
+	defer leaves()
 	services, err := b.u.bootServices(b.controller, b.cache, b.u.tree.Nodes)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/talos-provision/provision/e2e/firmware"
 	"github.com/talos-provision/provision/e2e/talosnode"
@@ -16,6 +17,7 @@ type ledger struct {
 	powerOns, powerOffs       int // by the BMC
 	scripts, kernels, configs int // served to it
 	leases                    []netip.Addr
+	reached                   Times
 	system                    *talosnode.Node // what runs now
 }
 
@@ -24,6 +26,7 @@ func (l *ledger) switched(on bool) {
 	defer l.mu.Unlock()
 	if on {
 		l.powerOns++
+		l.reached = Times{PoweredOn: time.Now()}
 	} else {
 		l.powerOffs++
 	}
@@ -33,6 +36,7 @@ func (l *ledger) switched(on bool) {
 func (l *ledger) served(s firmware.Served) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.reached.note(s)
 	switch {
 	case s.InstallScript:
 		l.scripts++
@@ -40,6 +44,22 @@ func (l *ledger) served(s firmware.Served) {
 		l.kernels++
 	case !slices.Contains(l.leases, s.Lease):
 		l.leases = append(l.leases, s.Lease)
+	}
+}
+
+// note writes down when it was served.
+func (t *Times) note(s firmware.Served) {
+	now := time.Now()
+	switch {
+	case s.InstallScript:
+		t.Script = now
+	case s.Kernel:
+		t.Kernel = now
+	default:
+		if t.Lease.IsZero() {
+			t.Lease = now
+		}
+		t.LastLease = now
 	}
 }
 
@@ -58,6 +78,9 @@ func (l *ledger) runs(n *talosnode.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.system = n
+	if n != nil {
+		l.reached.Up = time.Now()
+	}
 }
 
 // put fills in what the ledger knows.
@@ -67,6 +90,7 @@ func (l *ledger) put(t *Truth) {
 	t.PowerOns, t.PowerOffs = l.powerOns, l.powerOffs
 	t.Scripts, t.Kernels, t.Configs = l.scripts, l.kernels, l.configs
 	t.Leases = slices.Clone(l.leases)
+	t.Reached = l.reached
 	if l.system != nil {
 		t.Up = l.system.Serving()
 		if t.Up != "" {

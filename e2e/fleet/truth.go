@@ -28,11 +28,27 @@ type Truth struct {
 	Configs   int `json:"configs"`
 	// Leases are the addresses that DHCP gave it, each once.
 	Leases []netip.Addr `json:"leases,omitempty"`
+	// Reached is when it came how far, since it was last switched on.
+	Reached Times `json:"reached,omitzero"`
 	// Up is what its own system serves now: "maintenance", "configured" or "" for nothing; Address is where.
 	Up      string `json:"up,omitempty"`
 	Address string `json:"address,omitempty"`
 	// Sessions are those that are open on its BMC, by the time at which each was opened.
 	Sessions []time.Time `json:"sessions,omitempty"`
+}
+
+// Times are when a machine came how far in its latest boot, by its own clock; what
+// it did not reach is zero.
+type Times struct {
+	// PoweredOn is when its BMC switched it on; Lease and LastLease are its first and its latest lease (its firmware's
+	// and iPXE's).
+	PoweredOn time.Time `json:"poweredOn,omitzero"`
+	Lease     time.Time `json:"lease,omitzero"`
+	LastLease time.Time `json:"lastLease,omitzero"`
+	// Script is when it had an install script, Kernel when the whole kernel, Up when its Talos API began to answer.
+	Script time.Time `json:"script,omitzero"`
+	Kernel time.Time `json:"kernel,omitzero"`
+	Up     time.Time `json:"up,omitzero"`
 }
 
 // ID is the machine's name as the controller has it: cluster/node.
