@@ -10,7 +10,8 @@ FUZZTIME  ?= 30s
 CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
 # The end-to-end tests boot machines; on two cores they take minutes. They build the
 # program themselves, which the test cache does not see: -count=1.
-TESTFLAGS ?= -race -count=1 -timeout 20m
+# Many tests wait for machines and timers rather than for a processor: -parallel 4.
+TESTFLAGS ?= -race -count=1 -timeout 20m -parallel 4
 
 .PHONY: help build test unit e2e e2e-talos chaos lint fmt demo demo-ready demo-upgrade bench bench-boot bench-fleet fuzz image deps clean
 

@@ -108,6 +108,9 @@ type Options struct {
 	Store   *store.Store
 	Power   Power
 	Budgets Budgets
+	// Leases tells which address DHCP gave to a MAC (lower case, with colons), of every lease that lasts: where
+	// nodes without a static address are looked for that an earlier process was booting. It may be nil.
+	Leases func() map[string]netip.Addr
 	// PollInterval is how often a node is looked at; 0 takes one second. It is a quarter of that when a
 	// node's kernel starts, and five times that before.
 	PollInterval time.Duration

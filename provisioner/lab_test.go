@@ -86,7 +86,7 @@ func (l *lab) controllerOver(state *store.Store) *Controller {
 	_, epoch := l.w.controller()
 	c, err := New(Options{
 		Inventory: Inventory{Nodes: l.nodes}, Dial: l.w.dialer(epoch), Prober: l.w, Store: state, Site: l.site,
-		Power: l.power, Budgets: l.budgets, PollInterval: 5 * time.Second,
+		Power: l.power, Budgets: l.budgets, PollInterval: 5 * time.Second, Leases: l.w.leases,
 		OnEvent: func(e store.Event) {
 			if _, now := l.w.controller(); now == epoch {
 				l.w.judge(e)

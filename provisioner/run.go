@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/talos-provision/provision/inventory"
+	"github.com/talos-provision/provision/inventory/identity"
 	"github.com/talos-provision/provision/provisioner/store"
 )
 
@@ -218,6 +221,7 @@ func (c *Controller) enlist(r *run, plan Plan) ([]*node, error) {
 		nodes = append(nodes, n)
 	}
 	r.size = len(nodes)
+	c.placeByLeases(nodes)
 	if err := c.enter(nodes...); err != nil {
 		return nil, err
 	}
@@ -229,6 +233,26 @@ func (c *Controller) enlist(r *run, plan Plan) ([]*node, error) {
 		return nil, err
 	}
 	return nodes, nil
+}
+
+// placeByLeases finds out where DHCP put nodes that an earlier process was booting and
+// that have no static address: they may have come up, and be waiting there (I8).
+func (c *Controller) placeByLeases(nodes []*node) {
+	var leases map[string]netip.Addr
+	for _, n := range nodes {
+		if c.opts.Leases == nil || !n.resumed || n.IP != "" || n.record.Address != "" {
+			continue
+		}
+		if leases == nil {
+			leases = c.opts.Leases()
+		}
+		for _, mac := range slices.Concat(n.MACs, n.record.Facts.MACs) {
+			if ip, found := leases[identity.NormalizeMAC(mac)]; found {
+				n.seen.source = ip
+				break
+			}
+		}
+	}
 }
 
 // enter makes nodes known to the boot services, all or none: a node is worked on by one run.

@@ -2,6 +2,7 @@ package provisioner
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -295,4 +296,36 @@ func TestI8NodesThatARunLeftInTheMiddleAreNotForgottenByOneOverOthers(t *testing
 			}
 		}
 	})
+}
+
+// I8: a node without a static address may have come up while no controller was there:
+// it is looked for where DHCP put it.
+func TestI8AResumedNodeIsLookedForWhereDHCPPutIt(t *testing.T) {
+	t.Parallel()
+	const leased = "10.0.0.99"
+	for name, tt := range map[string]struct {
+		change func(*node)
+		want   string
+	}{
+		"resumed":                {func(*node) {}, leased},
+		"begun anew":             {func(n *node) { n.resumed = false }, ""},
+		"with a static address":  {func(n *node) { n.IP = "10.0.0.1" }, "10.0.0.1"},
+		"whose address is known": {func(n *node) { n.record.Address = "10.0.0.7" }, "10.0.0.7"},
+		"without a lease":        {func(n *node) { n.record.Facts = board3 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := atWork(t, PowerCycled, stepNone)
+			c.opts.Leases = func() map[string]netip.Addr {
+				return map[string]netip.Addr{board1.MACs[0]: netip.MustParseAddr(leased)}
+			}
+			n := c.nodes["a/node-1"]
+			n.IP, n.resumed, n.record.Facts = "", true, board1
+			tt.change(n)
+			c.placeByLeases([]*node{n})
+			if got := n.host(); got != tt.want {
+				t.Errorf("it is looked for at %q, want %q", got, tt.want)
+			}
+		})
+	}
 }

@@ -77,6 +77,7 @@ type machine struct {
 	facts   identity.Facts // what its firmware and Talos show
 	reports identity.Facts // what its BMC shows
 	address string         // that its system has
+	leased  bool           // DHCP gave it, and remembers
 	rng     *rand.Rand     // under the world's lock
 
 	on         bool

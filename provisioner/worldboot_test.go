@@ -118,6 +118,9 @@ func (w *world) askScript(m *machine, cycle, hang int) (answer httpboot.Answer, 
 		if c, _ = w.controller(); c == nil {
 			continue
 		}
+		w.mu.Lock()
+		m.leased = true
+		w.mu.Unlock()
 		c.ObserveLease(dhcp.Lease{MAC: m.facts.MACs[0], IP: source, Class: dhcp.ClassPXE})
 		c.ObserveLease(dhcp.Lease{MAC: m.facts.MACs[0], IP: source, Class: dhcp.ClassIPXE})
 		if hang == 1 {
@@ -189,6 +192,19 @@ func (w *world) start(m *machine, cycle int, c *Controller, answer httpboot.Answ
 		m.ready, m.upSince = true, time.Now()
 		w.note(entry{what: didUp, m: m, since: time.Since(m.onSince)})
 	}
+}
+
+// leases are what the DHCP server remembers, also one that is started again.
+func (w *world) leases() map[string]netip.Addr {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	leases := map[string]netip.Addr{}
+	for _, m := range w.machines {
+		if m.leased {
+			leases[m.facts.MACs[0]] = netip.MustParseAddr(m.address)
+		}
+	}
+	return leases
 }
 
 // Probe is the network's answer at an address.

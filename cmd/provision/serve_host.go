@@ -43,7 +43,7 @@ func (h *host) Controller(i provisioner.Inventory, onEvent func(store.Event)) (*
 	}
 	return provisioner.New(provisioner.Options{
 		Inventory: i, BootURL: bootURL, Dial: h.turns.dialer(h.dial), Prober: talos.Prober{}, Delivery: delivery, Site: h.config.Site, Store: h.state,
-		Power: h.config.Power.limits(), Budgets: h.config.Budgets.limits(), OnEvent: onEvent, Log: h.log,
+		Power: h.config.Power.limits(), Budgets: h.config.Budgets.limits(), OnEvent: onEvent, Leases: h.leasesByMAC, Log: h.log,
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -45,7 +46,20 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache, n
 	if err != nil {
 		return nil, &statusError{exitUsage, err.Error()}
 	}
+	s.serving.Store(services)
 	return services, nil
+}
+
+// leasesByMAC is which addresses the DHCP server of this process gave; none while it
+// does not listen, or where another gives them.
+func (s *session) leasesByMAC() map[string]netip.Addr {
+	addresses := map[string]netip.Addr{}
+	if services := s.serving.Load(); services != nil {
+		for _, l := range services.Leases() {
+			addresses[l.MAC] = l.IP
+		}
+	}
+	return addresses
 }
 
 // assetCache is the cache, which knows the schematics of these nodes.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/talos-provision/provision/bmc"
 	"github.com/talos-provision/provision/inventory"
@@ -14,6 +15,7 @@ import (
 	"github.com/talos-provision/provision/provisioner/machineconfig"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
+	"github.com/talos-provision/provision/pxe"
 	"github.com/talos-provision/provision/pxe/dhcp"
 )
 
@@ -31,6 +33,7 @@ type session struct {
 	mayWork  func(node string) error  // says whether this process may change a machine now; nil is always
 	mayServe func(site string) error  // says whether this process leads a shared site still; nil is always
 	onCommit func([]dhcp.LeaseRecord) // takes the DHCP leases that others must know; may be nil
+	serving  atomic.Pointer[pxe.Services]
 }
 
 // open reads the flags that every session has, and the configuration.
@@ -118,6 +121,7 @@ func (s *session) controller(state *store.Store) (*provisioner.Controller, error
 		Power:     s.config.Power.limits(),
 		Budgets:   s.config.Budgets.limits(),
 		OnEvent:   s.tell,
+		Leases:    s.leasesByMAC,
 		Log:       s.log,
 	})
 }

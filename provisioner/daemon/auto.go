@@ -74,21 +74,26 @@ func (d *Daemon) look(l *leading, settings Settings, g source.Generation) (done 
 		return false, err
 	}
 	for cluster, nodes := range due {
-		if d.busy(cluster) || d.resting(cluster) {
-			continue // when that run has ended
+		waits, err := d.anotherComesFirst(cluster)
+		if err == nil && !waits {
+			err = d.installAlone(l, cluster, nodes)
 		}
-		// One that a person stopped, or a command left, is for people to go on with: its nodes come first.
-		if _, unfinished, err := d.opts.Store.UnfinishedRun(cluster, d.opts.Site); err != nil || unfinished {
-			if err != nil {
-				return false, err
-			}
-			continue
-		}
-		if err := d.installAlone(l, cluster, nodes); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}
 	return len(due) == 0, nil
+}
+
+// anotherComesFirst says whether a run of the cluster has to end before: one that goes
+// on or rests, or one that a person stopped or a command left, which is for people to
+// go on with.
+func (d *Daemon) anotherComesFirst(cluster string) (bool, error) {
+	if d.busy(cluster) || d.resting(cluster) {
+		return true, nil
+	}
+	_, unfinished, err := d.opts.Store.UnfinishedRun(cluster, d.opts.Site)
+	return unfinished, err
 }
 
 // wants says whether a node that is marked install: true is to be installed by
