@@ -154,9 +154,12 @@ func (c *Controller) leftBehind(r *run, nodes []*node) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := map[string]bool{}
+	ours, open := map[string]bool{}, map[string]bool{}
+	for _, id := range r.Nodes {
+		ours[id] = true
+	}
 	for _, record := range records {
-		if record.Run == r.ID && touched(record) {
+		if record.Run == r.ID && ours[recordID(record)] && touched(record) {
 			open[recordID(record)] = true
 		}
 	}
