@@ -23,6 +23,8 @@ func TestOtherCommandsBesideADaemon(t *testing.T) {
 	at("cluster", "health", "prod").says(t, exitDone)
 	at("cluster", "kubeconfig", "prod", "--out", filepath.Join(t.TempDir(), "kubeconfig")).says(t, exitDone)
 	at("assets", "list").says(t, exitDone, "v1.13.9")
+	at("state", "check").says(t, exitDone, "a copy from whoever has it open")
+	at("state", "backup", filepath.Join(t.TempDir(), "state.backup")).says(t, exitDone)
 
 	at(append([]string{"upgrade", "--cluster", "prod", "--to", after, "--single-node", "--yes"}, withoutKubernetes...)...).says(t, exitRefused, "state is in use", "stop the daemon")
 

@@ -238,12 +238,8 @@ func (a *app) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.readState(ctx)
+	report, err := checkState(ctx, c)
 	if err != nil {
-		return &statusError{exitFailed, err.Error()}
-	}
-	report, err := s.Check()
-	if err = errors.Join(err, s.Close()); err != nil {
 		return &statusError{exitFailed, err.Error()}
 	}
 	if asJSON {
@@ -255,6 +251,43 @@ func (a *app) check(ctx context.Context) error {
 		err = &statusError{exitFailed, fmt.Sprintf("the state %s is damaged: %d problems; move it aside and restore a backup", report.Location, len(report.Problems))}
 	}
 	return err
+}
+
+// checkState checks the state itself, or a copy of it from the daemon or the run that
+// has it open.
+func checkState(ctx context.Context, c config) (store.Report, error) {
+	s, err := c.readState(ctx)
+	if errors.Is(err, store.ErrInUse) {
+		return checkCopy(ctx, c)
+	}
+	if err != nil {
+		return store.Report{}, err
+	}
+	report, err := s.Check()
+	return report, errors.Join(err, s.Close())
+}
+
+func checkCopy(ctx context.Context, c config) (report store.Report, err error) {
+	dir, err := os.MkdirTemp("", "provision-check-")
+	if err != nil {
+		return report, fmt.Errorf("make place for a copy of the state: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, "state.db")
+	copied, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return report, fmt.Errorf("make a copy of the state: %w", err)
+	}
+	if err := errors.Join(copyState(ctx, c, copied), copied.Close()); err != nil {
+		return report, err
+	}
+	s, err := store.OpenReadOnly(file)
+	if err != nil {
+		return report, err
+	}
+	report, err = s.Check()
+	report.Location = c.stateLocation() + " (a copy from whoever has it open)"
+	return report, errors.Join(err, s.Close())
 }
 
 func (a *app) stateReport(r store.Report) error {
