@@ -150,14 +150,17 @@ func (c *Cache) open(ctx context.Context, ref Ref, fetch bool) (*os.File, Info, 
 	}
 	key := flightKey{ref: ref, fetch: fetch}
 	work := func(ctx context.Context) error { return c.settle(ctx, ref, fetch) }
-	if err := c.flights.do(ctx, key, work); err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("wait for %s: %w", ref.brief(), err)
+	// Another process that fetched the same file may put its own, equal copy in place just now.
+	for range 3 {
+		if err := c.flights.do(ctx, key, work); err != nil {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("wait for %s: %w", ref.brief(), err)
+			}
+			return nil, Info{}, err
 		}
-		return nil, Info{}, err
-	}
-	if f, info, ok := c.openVerified(ref); ok {
-		return f, info, nil
+		if f, info, ok := c.openVerified(ref); ok {
+			return f, info, nil
+		}
 	}
 	return nil, Info{}, fmt.Errorf("open %s: the file changed while it was being opened; is another program writing to %s?", ref.brief(), c.opts.Dir)
 }
