@@ -151,6 +151,7 @@ type Controller struct {
 	// looks and preparations bound how many BMCs are worked with at once, for one look and
 	// from the arming of a node to its power-on.
 	looks, preparations slots
+	allowed             arrows // of the state machine; the same for every node
 	// primed says that the power-ons of earlier processes are counted in the window.
 	primed bool
 
@@ -187,6 +188,7 @@ func New(opts Options) (*Controller, error) {
 		configs:   map[string]rendered{},
 		etcdWaits: map[string]time.Time{},
 
+		allowed:      newArrows(),
 		looks:        make(slots, bmcParallel),
 		preparations: make(slots, max(bmcParallel, 4*opts.Power.Parallel)),
 	}, nil

@@ -145,12 +145,12 @@ func (n *node) live(ctx context.Context) error {
 	defer n.unprepare()
 	defer n.yieldBootstrap(ctx)
 	defer n.hangUp(ctx)
-	handle, allowed := handlers(), newArrows()
+	handle := handlers()
 	for !n.ended() {
 		from := n.state()
 		next, err := handle[from](ctx, n)
 		if err == nil {
-			err = allowed.check(from, next)
+			err = n.c.allowed.check(from, next)
 		}
 		var state *stateError
 		switch {
