@@ -260,7 +260,7 @@ func (n *node) probe(ctx context.Context) (transition, error) {
 		}
 		n.eject(ctx)
 		n.rememberAddress(host, o.Version)
-		n.remember(func(r *store.Node) { r.SeenInMaintenance = true })
+		n.remember(func(r *store.Node) { r.SeenInMaintenance, r.TalosFacts = true, o.Facts })
 		return transition{state: Maintenance, message: confirmation(host, o)}, nil
 	case talos.Configured:
 		if n.fetchedBefore(ctx, host) {

@@ -148,6 +148,8 @@ type Controller struct {
 	nodes     map[string]*node // by cluster/name; the nodes that those runs work on
 	// sources are the addresses that nodes of the runs were last seen at.
 	sources map[netip.Addr]*node
+	// boots are the nodes' boots that were noted last, by cluster/name.
+	boots map[string]notedBoot
 	// looks and preparations bound how many BMCs are worked with at once, for one look and
 	// from the arming of a node to its power-on.
 	looks, preparations slots
@@ -185,6 +187,7 @@ func New(opts Options) (*Controller, error) {
 		running:   map[string]*run{},
 		nodes:     map[string]*node{},
 		sources:   map[netip.Addr]*node{},
+		boots:     map[string]notedBoot{},
 		configs:   map[string]rendered{},
 		etcdWaits: map[string]time.Time{},
 

@@ -33,13 +33,12 @@ func NewFleet(nodes []inventory.Node) *Fleet {
 func (f *Fleet) Replace(nodes []inventory.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	learned, bmcs := f.learned, f.bmcs
+	learned, bmcs, before := f.learned, f.bmcs, f.candidates
 	f.candidates = make([]identity.Candidate, 0, len(nodes))
 	f.position = make(map[string]int, len(nodes))
 	f.learned = make(map[string]identity.Facts, len(nodes))
 	f.bmcs = make(map[string]string, len(nodes))
 	f.localBoots = map[string]string{}
-	f.index = nil
 	for _, n := range nodes {
 		id := n.ID()
 		facts := []identity.Facts{n.Facts()}
@@ -52,6 +51,9 @@ func (f *Fleet) Replace(nodes []inventory.Node) {
 		if n.LocalBoot != "" {
 			f.localBoots[id] = n.LocalBoot
 		}
+	}
+	if !reflect.DeepEqual(before, f.candidates) { // a run that ends puts the same nodes back, and the index is dear
+		f.index = nil
 	}
 }
 
@@ -88,13 +90,17 @@ func (f *Fleet) reported(id string) identity.Facts {
 
 // Match tells which node a machine with these facts is.
 func (f *Fleet) Match(observed identity.Facts) identity.Verdict {
+	return f.indexed().Match(observed)
+}
+
+// indexed is the index of what is known now.
+func (f *Fleet) indexed() *identity.Index {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.index == nil {
 		f.index = identity.NewIndex(f.candidates)
 	}
-	index := f.index
-	f.mu.Unlock()
-	return index.Match(observed)
+	return f.index
 }
 
 // isNode says whether a machine with these facts is that node and no other.

@@ -80,7 +80,7 @@ func (c *Controller) newNode(r *run, p PlanNode) (*node, error) {
 	}
 	n.record = store.Node{
 		Cluster: p.Cluster, Name: p.Node, Run: r.ID, State: string(Pending), Since: time.Now(),
-		Facts: p.Facts, Vendor: p.Vendor, Model: p.Model,
+		Facts: p.Facts, IdentifiedBy: p.IdentifiedBy, Vendor: p.Vendor, Model: p.Model,
 	}
 	if found {
 		// What is on its disk, and the reboot interval, hold over all runs, the attempts within one (I7).
@@ -98,7 +98,7 @@ func (n *node) begin(p PlanNode) error {
 	case ActionDone, ActionConfigure, ActionFollow:
 		return n.update(func(r *store.Node) {
 			r.State, r.Message = string(p.found), p.Reason
-			r.Address, r.TalosVersion = p.host, n.TalosVersion
+			r.Address, r.TalosVersion, r.TalosFacts = p.host, n.TalosVersion, p.talosFacts
 			r.SeenInMaintenance = p.found == Maintenance
 		})
 	case ActionHold, ActionFail:

@@ -64,6 +64,8 @@ type PlanNode struct {
 	host string
 	// config is its machine config, where the goal needs one.
 	config machineconfig.Config
+	// talosFacts are what Talos reported there.
+	talosFacts identity.Facts
 	// found is the state that the node is in already, when Action is configure, follow or done.
 	found State
 	// failure is why, when Action is hold or fail.
@@ -317,8 +319,10 @@ func (c *Controller) judge(n inventory.Node, s sighting, request Request) PlanNo
 // judgeTalos decides by what already answers at the node's address.
 func (c *Controller) judgeTalos(p PlanNode, s sighting) PlanNode {
 	n := p.node
+	p.talosFacts = s.talos.Facts
 	switch s.talos.State {
 	case talos.Configured:
+		p.talosFacts = s.running.Facts
 		return c.judgeConfigured(p, s)
 	case talos.Maintenance:
 		if miss := c.confirm(n, s.talos); miss == "" {

@@ -25,36 +25,15 @@ func (d *Daemon) told(e store.Event) {
 // goes on with new ones until ctx ends or visit fails. The store is the stream: a slow reader
 // holds up nobody but itself.
 func (d *Daemon) Events(ctx context.Context, after uint64, follow bool, visit func(seq uint64, e store.Event) error) error {
-	for {
-		d.mu.Lock()
-		news := d.news
-		d.mu.Unlock()
-		var failed error
-		err := d.opts.Store.EventsAfter(after, func(seq uint64, e store.Event) bool {
-			if failed = ctx.Err(); failed == nil {
-				failed = visit(seq, e)
-			}
-			if failed == nil {
-				after = seq
-			}
-			return failed == nil
-		})
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case failed != nil:
-			return failed
-		case err != nil || !follow:
-			return err
-		}
-		timer := time.NewTimer(eventPoll)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-news:
-			timer.Stop()
-		case <-timer.C:
-		}
+	if !follow {
+		return d.opts.Store.Replay(ctx, after, visit)
 	}
+	return d.opts.Store.Follow(ctx, after, store.News{Next: d.newsNext, Poll: eventPoll}, visit)
+}
+
+// newsNext is closed when this daemon stores its next event.
+func (d *Daemon) newsNext() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.news
 }

@@ -37,6 +37,7 @@ func fill(t *testing.T, s *store.Store) {
 		s.SetHold(store.Hold{Cluster: "a", Node: "n1", Reason: "fan"}),
 		s.SetMarks(map[string]string{"a/n1": "m1"}),
 		s.SaveLeases([]store.Lease{{Site: "east", IP: netip.MustParseAddr("10.0.0.1"), MAC: "02:00:00:00:00:01", Expires: at(5)}}),
+		s.RecordBoot(store.Boot{Cluster: "a", Node: "n1", Kind: "install"}),
 		s.RecordUnknown(store.Unknown{Facts: identity.Facts{Serial: "S1"}}),
 		s.SaveUpgradeRun("a", map[string]string{"ID": "u1"}),
 		s.RecordUpgrade("a", "n1", upgradeRecord{Cluster: "a", Node: "n1"}, store.Event{Node: "upgraded"}),
@@ -195,7 +196,7 @@ func TestAnUnsoundBackupLeavesNothingBehind(t *testing.T) {
 		write(t, torn, string(content[:len(content)/3]))
 		text := filepath.Join(t.TempDir(), "state.db")
 		write(t, text, "not a backup")
-		for name, backup := range map[string]string{"torn": torn, "text": text, "of a later program": schema("3"), "undecodable": undecodable} {
+		for name, backup := range map[string]string{"torn": torn, "text": text, "of a later program": schema("99"), "undecodable": undecodable} {
 			f, err := os.Open(backup)
 			if err != nil {
 				t.Fatal(err)
@@ -216,8 +217,7 @@ func TestAnUnsoundBackupLeavesNothingBehind(t *testing.T) {
 func TestI6AHalfRestoredPrefixIsNoState(t *testing.T) {
 	t.Parallel()
 	location := etcdLocation(t)
-	_, rest, _ := strings.Cut(location, "://")
-	endpoint, prefix, _ := strings.Cut(rest, "/")
+	endpoint, prefix := etcdParts(location)
 	client := storetest.Client(t, endpoint)
 	for key, want := range map[string]string{"meta/restoring": "is half restored", "other": "no state of this program"} {
 		if _, err := client.Put(t.Context(), prefix+"/"+key, "host/1"); err != nil {
@@ -239,10 +239,10 @@ func TestI6AHalfRestoredPrefixIsNoState(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Put(t.Context(), prefix+"/meta/schema", "3"); err != nil {
+	if _, err := client.Put(t.Context(), prefix+"/meta/schema", "99"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Connect(t.Context(), location, store.Options{}); err == nil || !strings.Contains(err.Error(), `has schema "3"`) {
+	if _, err := store.Connect(t.Context(), location, store.Options{}); err == nil || !strings.Contains(err.Error(), `has schema "99"`) {
 		t.Errorf("a newer schema: error %v", err)
 	}
 }
@@ -288,7 +288,7 @@ func TestCheckFindsWhatDoesNotDecode(t *testing.T) {
 			t.Fatal(err)
 		}
 		report, err := s.Check()
-		if err != nil || len(report.Problems) > 0 || report.Schema != "2" || report.Bytes == 0 || report.NewestEvent == nil || !report.NewestEvent.Time.Equal(at(3)) {
+		if err != nil || len(report.Problems) > 0 || report.Schema != store.SchemaVersion || report.Bytes == 0 || report.NewestEvent == nil || !report.NewestEvent.Time.Equal(at(3)) {
 			t.Errorf("report %+v, error %v", report, err)
 		}
 		counts := map[string]int{}

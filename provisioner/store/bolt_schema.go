@@ -19,6 +19,7 @@ type migration struct {
 func migrations() []migration {
 	return []migration{
 		{"1", "2", migrate1},
+		{"2", "3", migrate2},
 	}
 }
 
@@ -26,6 +27,12 @@ func migrations() []migration {
 // were made when they were first needed.
 func schemaOneBuckets() []string {
 	return []string{bucketMeta, bucketNodes, bucketEvents, bucketRuns}
+}
+
+// migrate2 adds the nodes' boots.
+func migrate2(tx *bbolt.Tx) error {
+	_, err := tx.CreateBucketIfNotExists([]byte(bucketBoots))
+	return err
 }
 
 // migrate1 makes every bucket, and counts the unknown machines by a key.

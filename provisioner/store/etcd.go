@@ -152,6 +152,8 @@ func (d *etcdDB) schemaState() (found bool, err error) {
 			return false, d.foreign()
 		}
 		return false, nil
+	case string(schema) == schemaBeforeBoots:
+		return true, d.raiseSchema()
 	case string(schema) != SchemaVersion:
 		return false, fmt.Errorf("state %s has schema %q and this program writes %q: use the program that wrote it, or give another prefix", d.at, schema, SchemaVersion)
 	}
@@ -159,6 +161,25 @@ func (d *etcdDB) schemaState() (found bool, err error) {
 		return false, errors.Join(err, fmt.Errorf("state %s has no %s: %w; restore a backup into another prefix", d.at, keySequence, ErrDamaged))
 	}
 	return true, nil
+}
+
+// schemaBeforeBoots had no boots of nodes. On etcd a bucket is there as soon as it has a key.
+const schemaBeforeBoots = "2"
+
+// raiseSchema keeps the programs of that schema off from now on: they would leave the boots out of a backup.
+func (d *etcdDB) raiseSchema() error {
+	if d.o.ReadOnly {
+		return nil
+	}
+	key := d.key(bucketMeta, []byte(keySchema))
+	err := d.request(func(ctx context.Context) error {
+		_, err := d.client.Txn(ctx).If(clientv3.Compare(clientv3.Value(key), "=", schemaBeforeBoots)).Then(clientv3.OpPut(key, SchemaVersion)).Commit()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("migrate the state %s from schema %s to %s: %w", d.at, schemaBeforeBoots, SchemaVersion, err)
+	}
+	return nil
 }
 
 func (d *etcdDB) foreign() error {

@@ -211,7 +211,7 @@ func TestAStateOfSchemaOneIsCopiedAsideAndMigrated(t *testing.T) {
 		if _, err := s.RemoveHold("a", "n1"); err != nil {
 			t.Fatal(err)
 		}
-		looks(s, "2")
+		looks(s, store.SchemaVersion)
 	}
 	looks(read(path+".schema-1"), "1")
 
@@ -224,7 +224,7 @@ func TestAStateOfSchemaOneIsCopiedAsideAndMigrated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	looks(open(t, path), "2")
+	looks(open(t, path), store.SchemaVersion)
 	after, err := os.ReadFile(path + ".schema-1")
 	if err != nil || !cmp.Equal(before, after) {
 		t.Errorf("the first copy was changed, error %v", err)

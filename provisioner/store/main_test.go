@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,12 @@ func etcdLocation(t testing.TB) string {
 		t.Fatal(s.err)
 	}
 	return fmt.Sprintf("etcd://%s/test-%d", s.endpoint, s.prefixes.Add(1))
+}
+
+// etcdParts are the endpoint and the prefix of a location.
+func etcdParts(location string) (endpoint, prefix string) {
+	endpoint, prefix, _ = strings.Cut(strings.TrimPrefix(location, "etcd://"), "/")
+	return endpoint, prefix
 }
 
 // connect opens a state that is closed with the test, at the latest.

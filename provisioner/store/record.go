@@ -32,9 +32,11 @@ type Node struct {
 	LastPowerOn time.Time `json:"lastPowerOn,omitzero"`
 
 	// Facts are what the BMC reported of the machine.
-	Facts  identity.Facts `json:"facts,omitzero"`
-	Vendor string         `json:"vendor,omitempty"`
-	Model  string         `json:"model,omitempty"`
+	Facts identity.Facts `json:"facts,omitzero"`
+	// IdentifiedBy is the key of Facts that tells it from every other node.
+	IdentifiedBy identity.Key `json:"identifiedBy,omitempty"`
+	Vendor       string       `json:"vendor,omitempty"`
+	Model        string       `json:"model,omitempty"`
 	// Address is where the node's Talos API answered, or where the node was last seen.
 	Address string `json:"address,omitempty"`
 	// SeenInMaintenance says that this run found the machine in maintenance: it was no member of any cluster then.
@@ -46,6 +48,8 @@ type Node struct {
 	InstallDisk string `json:"installDisk,omitempty"`
 	// TalosVersion is what the node itself reported, empty when it cannot tell (Talos 1.9).
 	TalosVersion string `json:"talosVersion,omitempty"`
+	// TalosFacts are what Talos reported of the machine when it was last confirmed.
+	TalosFacts identity.Facts `json:"talosFacts,omitzero"`
 }
 
 // Event is one step of one node's life. Its JSON is the stable form of

@@ -7,7 +7,7 @@ import (
 
 // SchemaVersion is written into every state. A state of an older version is
 // migrated when it is opened to be written to; a newer one is refused.
-const SchemaVersion = "2"
+const SchemaVersion = "3"
 
 const (
 	bucketMeta         = "meta"
@@ -20,6 +20,7 @@ const (
 	bucketHolds        = "holds"         // by cluster and node
 	bucketMarks        = "marks"         // by what is marked: a node, as cluster/name, or another word
 	bucketLeases       = "leases"        // by site and address
+	bucketBoots        = "boots"         // by cluster and node: the last boot script that it asked for
 
 	// Rights are of the moment: they are no part of a backup, and only etcd keeps them.
 	bucketClaims  = "claims"  // by cluster/node
@@ -59,6 +60,7 @@ func keptBuckets() []kept {
 		{bucketHolds, decodes(func(h Hold) []byte { return nodeKey(h.Cluster, h.Node) })},
 		{bucketMarks, decodes(func(string) []byte { return nil })},
 		{bucketLeases, decodes(func(l Lease) []byte { return l.key() })},
+		{bucketBoots, decodes(func(b Boot) []byte { return nodeKey(b.Cluster, b.Node) })},
 	}
 }
 
