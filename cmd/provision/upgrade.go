@@ -86,6 +86,17 @@ func (f *upgradeFlags) register(c *cobra.Command) {
 
 // upgrade plans an upgrade and, unless --dry-run is given, carries it out.
 func (a *app) upgrade(ctx context.Context, f upgradeFlags) (err error) {
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	daemon, err := s.config.daemon(ctx)
+	if err != nil {
+		return err
+	}
+	if daemon != nil {
+		return s.upgradeThrough(ctx, daemon, f)
+	}
 	u, err := a.beginUpgrade(f)
 	if err != nil {
 		return err
@@ -106,34 +117,68 @@ func (a *app) upgrade(ctx context.Context, f upgradeFlags) (err error) {
 	return u.work(ctx)
 }
 
+// upgradeWork is an upgrade whose way to its nodes is known.
+type upgradeWork struct {
+	runner  *upgrade.Runner
+	network *networkBoots // nil for an upgrade by the disk
+}
+
+// prepare learns who the nodes are, and how they are reached; lost ends the run when
+// the cluster's Lease is another's.
+func (u *upgrader) prepare(ctx context.Context, lost context.CancelCauseFunc) (w upgradeWork, err error) {
+	if err := u.identify(ctx); err != nil {
+		return w, err
+	}
+	options, err := u.options(ctx, lost)
+	if err != nil {
+		return w, err
+	}
+	if w.network, err = u.networkMethod(); err != nil {
+		return w, err
+	}
+	if w.network != nil {
+		options.NetBoot = w.network
+	}
+	if w.runner, err = upgrade.New(options); err != nil {
+		return w, usageError("%v", err)
+	}
+	return w, nil
+}
+
+// plan says what a run would do, and which nodes are not who they should be.
+func (u *upgrader) planUpgrade(ctx context.Context, w upgradeWork) (upgrade.Plan, error) {
+	plan, err := w.runner.Plan(ctx)
+	if err == nil {
+		u.addIdentities(&plan)
+	}
+	return plan, err
+}
+
+// run carries out a plan.
+func (w upgradeWork) run(ctx context.Context, plan upgrade.Plan) (result upgrade.Result, err error) {
+	if w.network == nil {
+		return w.runner.Run(ctx)
+	}
+	err = w.network.serve(ctx, plan, func(ctx context.Context) (err error) {
+		result, err = w.runner.Run(ctx)
+		return err
+	})
+	return result, err
+}
+
 // work is a plan, and then a run.
 func (u *upgrader) work(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	say(u.errOut, "looking at the nodes of %s ...\n", u.flags.cluster)
-	if err := u.identify(ctx); err != nil {
-		return err
-	}
-	options, err := u.options(ctx, stop)
+	w, err := u.prepare(ctx, stop)
 	if err != nil {
 		return err
 	}
-	network, err := u.networkMethod()
-	if err != nil {
-		return err
-	}
-	if network != nil {
-		options.NetBoot = network
-	}
-	runner, err := upgrade.New(options)
-	if err != nil {
-		return usageError("%v", err)
-	}
-	plan, err := runner.Plan(ctx)
+	plan, err := u.planUpgrade(ctx, w)
 	if err != nil {
 		return u.planError(ctx, err)
 	}
-	u.addIdentities(&plan)
 	if err := u.tellPlan(plan); err != nil {
 		return err
 	}
@@ -146,16 +191,7 @@ func (u *upgrader) work(ctx context.Context) error {
 	if err := u.confirmPlan(ctx, plan); err != nil {
 		return err
 	}
-	var result upgrade.Result
-	run := func(ctx context.Context) (err error) {
-		result, err = runner.Run(ctx)
-		return err
-	}
-	if network != nil {
-		err = network.serve(ctx, plan, run)
-	} else {
-		err = run(ctx)
-	}
+	result, err := w.run(ctx, plan)
 	return u.concludeUpgrade(ctx, result, err)
 }
 

@@ -41,6 +41,11 @@ func (b upgradeBMC) PowerCycle(ctx context.Context, name string) error {
 	if err := b.spaced(n); err != nil {
 		return err
 	}
+	giveBack, err := b.u.turns.take(ctx, n.BMC.Address)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	client, err := b.u.client(ctx, n)
 	if err != nil {
 		return err

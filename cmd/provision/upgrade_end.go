@@ -72,20 +72,24 @@ func (u *upgrader) tellResult(result upgrade.Result) {
 		say(u.out, "\n%s %s: %s: %s\n  -> %s\n", n.Node, strings.ToLower(string(n.State)), n.Message, n.Error, n.Hint)
 	}
 	for _, f := range result.Findings {
-		say(u.out, "\n%s\n", findingText(f))
+		say(u.out, "\n%s\n", f)
 	}
 	if names := result.Cordoned(); len(names) > 0 {
 		say(u.out, "\nleft cordoned: %s\n", strings.Join(names, ", "))
 	}
 }
 
+// abandoner ends an unfinished upgrade.
+func (u *upgrader) abandoner() (*upgrade.Runner, error) {
+	return upgrade.New(upgrade.Options{
+		Cluster: u.flags.cluster, Target: upgrade.Version{Major: 1}, NoDrain: true, // neither is used to give up
+		Members: u.listMembers, Talos: upgradeTalos{u}, Store: u.runs(), Holder: u.holder(), Log: u.log,
+	})
+}
+
 // giveUp ends the unfinished upgrade.
 func (u *upgrader) giveUp(ctx context.Context) error {
-	runs := u.runs()
-	runner, err := upgrade.New(upgrade.Options{
-		Cluster: u.flags.cluster, Target: upgrade.Version{Major: 1}, NoDrain: true, // neither is used to give up
-		Members: u.listMembers, Talos: upgradeTalos{u}, Store: runs, Holder: u.holder(), Log: u.log,
-	})
+	runner, err := u.abandoner()
 	if err != nil {
 		return usageError("%v", err)
 	}
@@ -95,7 +99,13 @@ func (u *upgrader) giveUp(ctx context.Context) error {
 		return usageError("%v", err)
 	case err != nil:
 		return &statusError{exitFailed, err.Error()}
-	case u.asJSON:
+	}
+	return u.tellGivenUp(result)
+}
+
+// tellGivenUp tells how an abandoned upgrade leaves its nodes.
+func (u *upgrader) tellGivenUp(result upgrade.Result) error {
+	if u.asJSON {
 		return u.printJSON(result)
 	}
 	say(u.out, "The upgrade %s of %s to Talos %s is ended.\n", result.Run, result.Cluster, result.Target)

@@ -71,6 +71,11 @@ func (u *upgrader) distinct(n inventory.Node) bool {
 
 // askBMC has a node's BMC tell its machine, and makes sure that it is the node's (I1).
 func (u *upgrader) askBMC(ctx context.Context, n inventory.Node) (power string, err error) {
+	giveBack, err := u.turns.take(ctx, n.BMC.Address)
+	if err != nil {
+		return "", err
+	}
+	defer giveBack()
 	client, err := u.dial(ctx, n)
 	if err != nil {
 		return "", err

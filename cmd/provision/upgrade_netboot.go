@@ -66,6 +66,9 @@ func (u *upgrader) networkMethod() (*networkBoots, error) {
 	default:
 		return nil, usageError("--method %s: it can be %s or %s", u.f.method, methodDisk, methodPXE)
 	}
+	if u.serving != nil {
+		return u.serving, nil
+	}
 	controller, err := u.controller(u.state)
 	if err != nil {
 		return nil, err
@@ -77,6 +80,12 @@ func (u *upgrader) networkMethod() (*networkBoots, error) {
 // serve runs the boot services while run runs. Every image is there before the
 // first node is touched: one that cannot be had would leave a node at iPXE.
 func (b *networkBoots) serve(ctx context.Context, plan upgrade.Plan, run func(context.Context) error) error {
+	if b.u.serving != nil {
+		if err := b.u.pullImages(ctx, b.cache, b.images(plan)); err != nil {
+			return err
+		}
+		return run(ctx)
+	}
 	leaves, err := b.u.leadSite(ctx, b.u.state)
 	if err != nil {
 		return err

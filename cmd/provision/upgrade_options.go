@@ -26,7 +26,7 @@ func (u *upgrader) options(ctx context.Context, lost context.CancelCauseFunc) (u
 		NoDrain: u.f.noDrain, SingleNode: u.f.singleNode, NoHealth: u.f.noHealth, PowerCycle: u.f.powerCycle, BMCRescue: u.f.bmcRescue,
 		Continue: u.f.resume, Timeouts: u.timeouts(),
 		Members: u.listMembers, Talos: upgradeTalos{u}, BMC: upgradeBMC{u}, Store: u.runs(),
-		Holder: u.holder(), RunID: newUpgradeID(time.Now()), Publish: u.tell, Line: u.line, Log: u.log,
+		Holder: u.holder(), RunID: newUpgradeID(time.Now()), Publish: u.publish, Line: u.line, Log: u.log,
 	}
 	if o.NoDrain {
 		return o, nil

@@ -19,7 +19,7 @@ func (u *upgrader) tellPlan(plan upgrade.Plan) error {
 		return u.printJSON(plan)
 	case u.asJSON:
 		for _, f := range plan.Blocked() {
-			say(u.errOut, "%s\n", findingText(f))
+			say(u.errOut, "%s\n", f)
 		}
 		return nil
 	}
@@ -41,7 +41,7 @@ func (u *upgrader) tellPlan(plan upgrade.Plan) error {
 		return err
 	}
 	for _, f := range plan.All() {
-		say(u.out, "\n%s\n", findingText(f))
+		say(u.out, "\n%s\n", f)
 	}
 	_, err := fmt.Fprintf(u.out, "\n%s to Talos %s: %d to upgrade, %d to go on with, %d done, %d held, %d left out\n", plan.Cluster, plan.Target,
 		count(plan, upgrade.ActionUpgrade), count(plan, upgrade.ActionResume), count(plan, upgrade.ActionDone),
@@ -106,23 +106,6 @@ func codesOf(found []upgrade.Finding) string {
 		}
 	}
 	return strings.Join(codes, ", ")
-}
-
-// blocksText says what a finding keeps from going on.
-var blocksText = map[upgrade.Scope]string{
-	upgrade.ScopeRun: "refused", upgrade.ScopeNode: "held", upgrade.ScopeNote: "note",
-}
-
-func findingText(f upgrade.Finding) string {
-	text := f.Text
-	if f.Node != "" {
-		text = f.Node + ": " + text
-	}
-	text = fmt.Sprintf("%s (%s): %s", blocksText[f.Blocks], f.Code, text)
-	if f.Hint != "" {
-		text += "\n  -> " + f.Hint
-	}
-	return text
 }
 
 // dryRunStatus is the exit status that a run would begin with.

@@ -29,6 +29,12 @@ type upgrader struct {
 	exclude  []string
 	accesses *accesses
 	state    *store.Store // nil for a dry run before any run
+	// publish is told every event that was stored.
+	publish func(store.Event)
+	// turns are at the BMCs; in a daemon everybody's.
+	turns *turns
+	// serving boots nodes from the network, where a daemon serves them already; nil elsewhere.
+	serving *networkBoots
 
 	mu sync.Mutex
 	// known is the inventory as it was read last; it is read again during the run.
@@ -52,12 +58,18 @@ func (a *app) beginUpgrade(f upgradeFlags) (*upgrader, error) {
 	if s.tree, err = a.loadInventory(s.config); err != nil {
 		return nil, err
 	}
+	return newUpgrader(s, f)
+}
+
+// newUpgrader is of a session that has read its inventory.
+func newUpgrader(s *session, f upgradeFlags) (*upgrader, error) {
 	u := &upgrader{
-		session: s, f: f, accesses: newAccesses(machineconfig.Source{Inventory: s.config.Inventory}),
+		session: s, f: f, accesses: newAccesses(machineconfig.Source{Inventory: s.config.Inventory}), publish: s.tell, turns: &turns{},
 		known: s.tree.Nodes, fleet: provisioner.NewFleet(s.tree.Nodes),
 		reported: map[string]identity.Facts{}, seen: map[string]identity.Facts{},
 	}
-	if s.selected, err = s.selectNodes(a.flags.nodes); err != nil {
+	var err error
+	if s.selected, err = s.selectNodes(s.flags.nodes); err != nil {
 		return nil, err
 	}
 	for _, n := range u.members() {

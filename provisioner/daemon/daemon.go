@@ -17,6 +17,8 @@ import (
 	"github.com/talos-provision/provision/inventory/source"
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/upgrade"
+	"github.com/talos-provision/provision/provisioner/web"
 )
 
 // Source is where the inventory comes from. *source.Source has it.
@@ -45,8 +47,22 @@ type Host interface {
 	Controller(i provisioner.Inventory, onEvent func(store.Event)) (*provisioner.Controller, error)
 	// Services makes the boot services, which ask the controller. They are not listening yet.
 	Services(c *provisioner.Controller, g source.Generation) (Services, error)
+	// Upgrade makes an upgrade of the nodes of a generation; publish gets each of its events after it was stored.
+	// An *web.Error tells the person who asked what cannot be meant.
+	Upgrade(ctx context.Context, r web.UpgradeRequest, g source.Generation, c *provisioner.Controller, publish func(store.Event)) (Upgrade, error)
 	// Prepare has everything at hand that a plan needs, such as images, before a machine is touched.
 	Prepare(ctx context.Context, plan provisioner.Plan) error
+}
+
+// Upgrade is a rolling upgrade that was asked for.
+type Upgrade interface {
+	Plan(ctx context.Context) (upgrade.Plan, error)
+	// Run carries out a plan that Plan gave. It may be killed at any moment.
+	Run(ctx context.Context, plan upgrade.Plan) (upgrade.Result, error)
+	// Abandon ends the unfinished upgrade of the cluster.
+	Abandon(ctx context.Context) (upgrade.Result, error)
+	// RunID is the upgrade's: of the one that is carried on, if any, once Plan was called.
+	RunID() string
 }
 
 // Settings can be changed while the daemon runs.
@@ -89,7 +105,8 @@ type Daemon struct {
 	leading    *leading // nil on standby
 	standing   string   // why it does not lead, for people
 	jobs       map[string]*job
-	ended      map[string]*job // the newest of each cluster that has ended
+	ended      map[string]*job        // the newest of each cluster that has ended
+	upgrades   map[string]*upgradeJob // the newest of each cluster in this process
 	plans      []planned
 	rests      rests
 	news       chan struct{} // closed, and made anew, when an event was stored
@@ -111,7 +128,7 @@ func New(o Options) (*Daemon, error) {
 	}
 	return &Daemon{
 		opts: o, settings: o.Settings, standing: "it has just been started",
-		jobs: map[string]*job{}, ended: map[string]*job{}, rests: rests{}, news: make(chan struct{}), settled: make(chan struct{}),
+		jobs: map[string]*job{}, ended: map[string]*job{}, upgrades: map[string]*upgradeJob{}, rests: rests{}, news: make(chan struct{}), settled: make(chan struct{}),
 	}, nil
 }
 

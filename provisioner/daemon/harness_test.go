@@ -15,6 +15,7 @@ import (
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
+	"github.com/talos-provision/provision/provisioner/web"
 )
 
 // patience bounds every wait: a test that needs it has failed.
@@ -47,6 +48,11 @@ func (h *fakeHost) Probe(context.Context, string) talos.Observation { return tal
 
 func (h *fakeHost) Services(*provisioner.Controller, source.Generation) (Services, error) {
 	return fakeServices{}, nil
+}
+
+// Upgrade: no test of this package has a cluster to upgrade.
+func (h *fakeHost) Upgrade(context.Context, web.UpgradeRequest, source.Generation, *provisioner.Controller, func(store.Event)) (Upgrade, error) {
+	return nil, web.Invalid(errors.New("there is no cluster"), "")
 }
 
 func (h *fakeHost) Prepare(ctx context.Context, _ provisioner.Plan) error {

@@ -30,6 +30,20 @@ type Finding struct {
 	Hint string `json:"hint,omitempty"`
 }
 
+// String is the finding for a person: what it keeps from going on, of whom, why, and what to do.
+func (f Finding) String() string {
+	blocks := map[Scope]string{ScopeRun: "refused", ScopeNode: "held", ScopeNote: "note"}
+	text := f.Text
+	if f.Node != "" {
+		text = f.Node + ": " + text
+	}
+	text = fmt.Sprintf("%s (%s): %s", blocks[f.Blocks], f.Code, text)
+	if f.Hint != "" {
+		text += "\n  -> " + f.Hint
+	}
+	return text
+}
+
 // The codes.
 const (
 	CodeUnreachable      Code = "unreachable"

@@ -29,6 +29,9 @@ func New(o Options) (*Runner, error) {
 	return &Runner{o: o, roles: map[string]string{}, touched: map[string]bool{}}, nil
 }
 
+// RunID names a run that Run would begin; one that is carried on has its own.
+func (r *Runner) RunID() string { return r.o.RunID }
+
 // Plan looks at the cluster and says what Run would do. It changes nothing.
 func (r *Runner) Plan(ctx context.Context) (Plan, error) {
 	run, found, err := r.o.Store.Run(ctx, r.o.Cluster)
