@@ -55,6 +55,9 @@ type Config struct {
 	// Log receives one debug line a request; nil discards. No password, token
 	// or body is ever logged (I9).
 	Log *slog.Logger
+	// OnRequest is told of every request that was sent, at its end, to count it. It
+	// must not block, and takes concurrent calls of several clients. Nil tells nobody.
+	OnRequest func(Exchange)
 	// Trace receives one JSON line an exchange: method, URL, status, selected
 	// headers and the bodies, with passwords, tokens and session ids replaced
 	// (I9). It still names the machine and its addresses. Nil traces nothing.

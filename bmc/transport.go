@@ -40,7 +40,7 @@ func newHTTPClient(endpoint *url.URL, cfg Config, known *secrets) (*http.Client,
 		// Some BMCs answer compressed documents with an ETag that they refuse later (gofish#511).
 		DisableCompression: true,
 	}
-	g := &guard{next: transport, host: endpoint.Hostname()}
+	g := &guard{next: transport, host: endpoint.Hostname(), onRequest: cfg.OnRequest}
 	if cfg.Trace != nil {
 		g.trace = &tracer{out: cfg.Trace, secrets: known}
 	}
@@ -91,6 +91,8 @@ type guard struct {
 	next  http.RoundTripper
 	host  string
 	trace *tracer // nil: none is wanted
+
+	onRequest func(Exchange) // nil: nobody counts
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -113,6 +115,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	start := time.Now()
 	resp, err := g.send(req, rec)
+	g.observe(req, start, *rec, err)
 	g.trace.write(req, start, *rec, err)
 	return resp, err
 }

@@ -166,6 +166,21 @@ func (s *Services) Leases() []dhcp.LeaseRecord {
 	return server.Leases()
 }
 
+// Pools tell how full the subnets of the DHCP server are, as dhcp.Server.Pools has
+// them; none when it is not listening or DHCP is left to another.
+func (s *Services) Pools() []dhcp.Pool {
+	s.mu.Lock()
+	server := s.dhcp
+	s.mu.Unlock()
+	if server == nil {
+		return nil
+	}
+	return server.Pools()
+}
+
+// Sending is how many files are being sent over HTTP.
+func (s *Services) Sending() int { return s.handler.Sending() }
+
 // Close releases what Listen bound. It may be called at any time, also twice.
 func (s *Services) Close() {
 	s.mu.Lock()

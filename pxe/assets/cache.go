@@ -36,6 +36,12 @@ type Options struct {
 	// at its end. total is -1 when the factory does not say. It must not block.
 	OnProgress func(ref Ref, done, total int64)
 
+	// OnOpen is told of every file that is asked for: whether the cache had it, or it
+	// had to be fetched or was refused. OnFetch is told of every fetch at its end, with
+	// all its attempts: bytes are those of the file, 0 when it failed. Neither may block.
+	OnOpen  func(hit bool)
+	OnFetch func(bytes int64, err error)
+
 	// Quota is how many bytes the cache may take on disk; 0 means as many as the
 	// disk has. A file that would not fit is not begun.
 	Quota int64
@@ -146,8 +152,11 @@ func (c *Cache) open(ctx context.Context, ref Ref, fetch bool) (*os.File, Info, 
 		return nil, Info{}, fmt.Errorf("open a boot file: %w", err)
 	}
 	if f, info, ok := c.openVerified(ref); ok {
+		c.opened(true)
 		return f, info, nil
 	}
+	_, there := c.Entry(ref)
+	c.opened(there)
 	key := flightKey{ref: ref, fetch: fetch}
 	work := func(ctx context.Context) error { return c.settle(ctx, ref, fetch) }
 	// Another process that fetched the same file may put its own, equal copy in place just now.
@@ -163,6 +172,13 @@ func (c *Cache) open(ctx context.Context, ref Ref, fetch bool) (*os.File, Info, 
 		}
 	}
 	return nil, Info{}, fmt.Errorf("open %s: the file changed while it was being opened; is another program writing to %s?", ref.brief(), c.opts.Dir)
+}
+
+// opened tells whether the cache had a file that was asked for.
+func (c *Cache) opened(hit bool) {
+	if c.opts.OnOpen != nil {
+		c.opts.OnOpen(hit)
+	}
 }
 
 // openVerified opens a file whose hash this process has checked and which has
@@ -226,7 +242,11 @@ func (c *Cache) settle(ctx context.Context, ref Ref, fetch bool) error {
 	if !fetch {
 		return fmt.Errorf("open %s: %w", ref.brief(), ErrNotCached)
 	}
-	return c.fetch(ctx, ref)
+	size, err := c.fetch(ctx, ref)
+	if c.opts.OnFetch != nil {
+		c.opts.OnFetch(size, err)
+	}
+	return err
 }
 
 // remember records that the file at ref was seen whole.

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// fetch brings the file from the factory, trying again when the failure may pass.
-func (c *Cache) fetch(ctx context.Context, ref Ref) error {
+// fetch brings the file from the factory, trying again when the failure may pass. It
+// returns the size of the file in bytes.
+func (c *Cache) fetch(ctx context.Context, ref Ref) (int64, error) {
 	url := c.URL(ref)
 	start := time.Now()
 	delay := c.opts.RetryDelay
@@ -27,17 +28,17 @@ func (c *Cache) fetch(ctx context.Context, ref Ref) error {
 		}
 		if err == nil {
 			c.log.Info("fetched a boot file", "ref", ref.String(), "bytes", info.Size, "sha256", info.SHA256, "took", time.Since(start).Round(time.Millisecond))
-			return nil
+			return info.Size, nil
 		}
 		err = fmt.Errorf("fetch %s from %s: %w", ref.brief(), url, err)
 		if ctx.Err() != nil || attempt >= c.opts.Attempts || !mayPass(err) {
-			return err
+			return 0, err
 		}
 		c.log.Warn("fetching a boot file failed, trying again", "ref", ref.String(), "attempt", attempt, "in", delay, "err", err)
 		select {
 		case <-time.After(delay):
 		case <-ctx.Done():
-			return err
+			return 0, err
 		}
 		delay *= 2
 	}

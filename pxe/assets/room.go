@@ -90,6 +90,15 @@ func (c *Cache) Usage(context.Context) (used, quota int64, err error) {
 	return used, c.opts.Quota, err
 }
 
+// Free is how many bytes the disk of the cache has left.
+func (c *Cache) Free() (int64, error) {
+	free, err := freeSpace(c.opts.Dir)
+	if err != nil {
+		return 0, diskError(err)
+	}
+	return free, nil
+}
+
 // inode tells files apart whatever their names.
 type inode struct{ dev, ino uint64 }
 

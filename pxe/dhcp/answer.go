@@ -25,6 +25,7 @@ func (s *Server) answer(p *port, messages []ipv4.Message) {
 	}
 	s.send(p, decisions)
 	for _, d := range decisions {
+		s.tell(d)
 		if d.Lease != nil && s.engine.options.OnLease != nil {
 			s.engine.options.OnLease(*d.Lease)
 		}
@@ -47,13 +48,12 @@ func (s *Server) decide(p *port, messages []ipv4.Message, now time.Time) ([]Deci
 
 // withoutLeases drops what depends on the lease file.
 func withoutLeases(decisions []Decision) []Decision {
-	kept := decisions[:0]
-	for _, d := range decisions {
-		if d.Lease == nil || d.Lease.Type != TypeACK {
-			kept = append(kept, d)
+	for i, d := range decisions {
+		if d.Lease != nil && d.Lease.Type == TypeACK {
+			decisions[i] = Decision{Ignored: NotDurable, asked: d.asked}
 		}
 	}
-	return kept
+	return decisions
 }
 
 // handle decides about one packet. A panic costs that packet only: DHCP
@@ -62,15 +62,16 @@ func (s *Server) handle(p *port, m ipv4.Message, now time.Time) (d Decision) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.log.Error("a DHCP packet caused a panic and is dropped; please report this", "from", m.Addr, "panic", cause, "stack", string(debug.Stack()))
-			d = silent("panic")
+			d = silent(Malformed, "panic")
 		}
 	}()
 	r, err := ParseRequest(m.Buffers[0][:m.N])
 	if err != nil {
-		if !errors.Is(err, ErrNotRequest) {
-			s.log.Debug("a packet is not understood", "from", m.Addr, "error", err)
+		if errors.Is(err, ErrNotRequest) {
+			return Decision{Ignored: ForeignMessage}
 		}
-		return Decision{}
+		s.log.Debug("a packet is not understood", "from", m.Addr, "error", err)
+		return Decision{Ignored: Malformed}
 	}
 	r.BootPort = p.boot
 	if source, ok := m.Addr.(*net.UDPAddr); ok {
@@ -83,6 +84,7 @@ func (s *Server) handle(p *port, m ipv4.Message, now time.Time) (d Decision) {
 		r.Link = s.links.find(control.IfIndex, now)
 	}
 	d = s.engine.decide(r, now)
+	d.asked = typeOf(r.Packet)
 	s.trace(r, d)
 	return d
 }

@@ -30,12 +30,14 @@ func (e *engine) noAddress(x exchange, reserved netip.Addr) Decision {
 		message := fmt.Sprintf("%s gets no address: its reserved address %s is used by another machine: find that machine and free the address", x.MAC(), reserved)
 		return Decision{
 			Reason:  "the reserved address is in use",
+			Ignored: NoAddress,
 			Problem: &Problem{Kind: ReservationBlocked, MAC: x.MAC().String(), IP: reserved, Message: message},
 		}
 	}
 	message := fmt.Sprintf("%s gets no address: all addresses of subnet %s are in use: widen its range or shorten the lease time", x.MAC(), x.subnet.CIDR)
 	return Decision{
 		Reason:  "the pool is exhausted",
+		Ignored: NoAddress,
 		Problem: &Problem{Kind: PoolExhausted, MAC: x.MAC().String(), IP: x.subnet.CIDR.Addr(), Message: message},
 	}
 }
@@ -54,7 +56,7 @@ func (e *engine) request(x exchange) Decision {
 	if b := e.table.byKey[x.key]; b != nil && b.live(x.now) && e.table.available(x.key, b.ip, x.now) {
 		return e.confirm(x, b.ip)
 	}
-	return silent("the request names no address and no offer is pending")
+	return silent(Incomplete, "the request names no address and no offer is pending")
 }
 
 // selecting answers a client that chose an offer. A client of another server
@@ -63,7 +65,8 @@ func (e *engine) selecting(x exchange) Decision {
 	if chosen := x.selected(); chosen != x.id && chosen != x.server && chosen != e.options.ServerAddress {
 		e.table.withdraw(x.key)
 		return Decision{
-			Reason: "the client chose another server",
+			Reason:  "the client chose another server",
+			Ignored: OtherServer,
 			Problem: &Problem{Kind: RivalServer, MAC: x.MAC().String(), IP: chosen, Message: fmt.Sprintf(
 				"%s chose the DHCP server %s instead of this one: stop that server on the provisioning network, or let this one be assertive", x.MAC(), chosen)},
 		}
@@ -79,7 +82,7 @@ func (e *engine) selecting(x exchange) Decision {
 	}
 	switch {
 	case !ip.IsValid():
-		return silent("the request names no address and no offer is pending")
+		return silent(Incomplete, "the request names no address and no offer is pending")
 	case e.table.available(x.key, ip, x.now):
 		return e.confirm(x, ip)
 	}
@@ -96,7 +99,7 @@ func (e *engine) rebooting(x exchange) Decision {
 	case known:
 		return e.refuse(x, ip, "another address belongs to this client")
 	case !e.options.Authoritative:
-		return silent("the client is not known and this server is not authoritative")
+		return silent(UnknownClient, "the client is not known and this server is not authoritative")
 	case e.table.available(x.key, ip, x.now):
 		return e.confirm(x, ip)
 	}
@@ -116,9 +119,9 @@ func (e *engine) renewing(x exchange) Decision {
 	case known:
 		return e.refuse(x, ip, "another address belongs to this client")
 	case rebinding:
-		return silent("the lease is another server's")
+		return silent(OtherServer, "the lease is another server's")
 	case !e.options.Authoritative:
-		return silent("the client is not known and this server is not authoritative")
+		return silent(UnknownClient, "the client is not known and this server is not authoritative")
 	case e.table.available(x.key, ip, x.now):
 		return e.confirm(x, ip)
 	}
@@ -171,7 +174,7 @@ func (e *engine) decline(x exchange) Decision {
 	ip := x.wanted()
 	b := e.table.byKey[x.key]
 	if b == nil || b.ip != ip {
-		return silent("the declined address is not this client's")
+		return silent(UnknownClient, "the declined address is not this client's")
 	}
 	until := x.now.Add(e.options.DeclineHold)
 	e.table.decline(x.key, ip, until)
@@ -186,16 +189,16 @@ func (e *engine) decline(x exchange) Decision {
 func (e *engine) release(x exchange) Decision {
 	b := e.table.byKey[x.key]
 	if b == nil || b.ip != x.current() {
-		return silent("the released address is not this client's")
+		return silent(UnknownClient, "the released address is not this client's")
 	}
 	e.table.release(x.key, x.now)
-	return silent("released")
+	return silent("", "released") // there is no answer to it
 }
 
 // inform gives options to a client that has its address from elsewhere.
 func (e *engine) inform(x exchange) Decision {
 	if !x.current().IsValid() {
-		return silent("the client names no address to answer to")
+		return silent(Incomplete, "the client names no address to answer to")
 	}
 	return Decision{Reply: e.reply(x, dhcpv4.MessageTypeAck, netip.Addr{}), Reason: "informed"}
 }

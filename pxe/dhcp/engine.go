@@ -49,6 +49,10 @@ type Decision struct {
 	Problem *Problem
 	// Reason says why, for the log.
 	Reason string
+	// Ignored is the class of Reason where there is no reply although one was asked for.
+	Ignored Ignored
+	// asked is the type of the packet; 0 when it is none of a client.
+	asked dhcpv4.MessageType
 }
 
 // engine decides about requests. It changes its table and does no I/O.
@@ -97,7 +101,7 @@ func (e *engine) decide(r Request, now time.Time) Decision {
 	admission := e.admit(r.MAC().String())
 	switch {
 	case admission == Silent:
-		return silent("the machine is not to be answered")
+		return silent(NotAdmitted, "the machine is not to be answered")
 	case r.BootPort:
 		return e.bootService(r, admission, now)
 	case e.options.Mode == ModeProxy:
@@ -106,7 +110,7 @@ func (e *engine) decide(r Request, now time.Time) Decision {
 	kind := r.Packet.MessageType()
 	handle, known := handlers[kind]
 	if !known {
-		return silent("message type %s is not a client's", kind)
+		return silent(ForeignMessage, "message type %s is not a client's", kind)
 	}
 	index, ok := e.subnetOf(r)
 	if !ok {
@@ -118,7 +122,7 @@ func (e *engine) decide(r Request, now time.Time) Decision {
 	}
 	x.server = e.serverAddress(r, x.subnet)
 	if !x.server.IsValid() {
-		return silent("this server's own address is not known: set the server address")
+		return silent(NoOwnAddress, "this server's own address is not known: set the server address")
 	}
 	x.id = x.server
 	if override := r.agent(dhcpv4.ServerIdentifierOverrideSubOption); override.IsValid() {
@@ -148,12 +152,13 @@ func (e *engine) watched(x exchange, d Decision) Decision {
 func unsupported(r Request) Decision {
 	return Decision{
 		Reason:  "architecture cannot boot Talos",
+		Ignored: NoBinary,
 		Problem: &Problem{Kind: UnsupportedArch, MAC: r.MAC().String(), Message: fmt.Sprintf("network boot of %s is not answered: there is no iPXE binary for architecture %s", r.MAC(), r.Arch())},
 	}
 }
 
-func silent(format string, args ...any) Decision {
-	return Decision{Reason: fmt.Sprintf(format, args...)}
+func silent(class Ignored, format string, args ...any) Decision {
+	return Decision{Reason: fmt.Sprintf(format, args...), Ignored: class}
 }
 
 // subnetOf finds the subnet of the client: the relay's network, the network of
@@ -184,10 +189,11 @@ func (e *engine) subnetOf(r Request) (int, bool) {
 func (e *engine) unknownNetwork(r Request) Decision {
 	relay := r.network()
 	if !relay.IsValid() {
-		return silent("no subnet is configured for the link that the request came from")
+		return silent(UnknownNetwork, "no subnet is configured for the link that the request came from")
 	}
 	return Decision{
 		Reason:  "no subnet is configured for the relay",
+		Ignored: UnknownNetwork,
 		Problem: &Problem{Kind: UnknownSubnet, IP: relay, Message: fmt.Sprintf("requests relayed from network %s are not answered: no subnet contains it; add the subnet to the DHCP configuration", relay)},
 	}
 }

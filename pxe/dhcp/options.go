@@ -92,6 +92,9 @@ type Options struct {
 	// gathers the next batch. Serve waits at its end for the last call, so it must
 	// return. Leases that the lease file had before are told by Leases only.
 	OnCommit func([]LeaseRecord)
+	// OnPacket observes what came of every packet, to count it. It runs on a serving
+	// goroutine for each packet and must not block; nil tells nobody.
+	OnPacket func(Packet)
 	// OnProblem observes what a person should look at. It runs on a serving
 	// goroutine and must not block; one problem is reported once a minute.
 	OnProblem func(Problem)

@@ -30,9 +30,9 @@ func (e *engine) proxy(r Request, admission Admission, now time.Time) Decision {
 		ip = x.current()
 	}
 	if x.kind != dhcpv4.MessageTypeRequest || !ip.IsValid() {
-		return silent("message type %s is another server's", x.kind)
+		return silent(ForeignMessage, "message type %s is another server's", x.kind)
 	}
-	d := Decision{Lease: x.lease(TypeProxy, ip, now), Reason: "the request is another server's"}
+	d := Decision{Lease: x.lease(TypeProxy, ip, now), Reason: "the request is another server's", Ignored: OtherServer}
 	if x.ClientClass() == ClassPXE && x.boot.vendor == nil {
 		return d // counted at port 4011, where it asks next
 	}
@@ -47,7 +47,7 @@ func (e *engine) bootService(r Request, admission Admission, now time.Time) Deci
 		return *refused
 	}
 	if x.kind != dhcpv4.MessageTypeRequest && x.kind != dhcpv4.MessageTypeInform {
-		return silent("message type %s is not for port %d", x.kind, bootPort)
+		return silent(ForeignMessage, "message type %s is not for port %d", x.kind, bootPort)
 	}
 	if item, chosen := encapsulated(r.Packet.Options.Get(dhcpv4.OptionVendorSpecificInformation), bootItem); chosen && len(item) == bootItemLength {
 		x.boot.vendor = append(append([]byte{bootItem, bootItemLength}, item...), encapsulatedEnd)
@@ -63,21 +63,21 @@ func (e *engine) bootService(r Request, admission Admission, now time.Time) Deci
 // there is nothing to tell.
 func (e *engine) bootExchange(r Request, admission Admission, now time.Time) (exchange, *Decision) {
 	x := exchange{Request: r, kind: r.Packet.MessageType(), key: key{mac: string(r.MAC())}, now: now}
-	refuse := func(reason string) (exchange, *Decision) {
-		d := silent("%s", reason)
+	refuse := func(class Ignored, reason string) (exchange, *Decision) {
+		d := silent(class, "%s", reason)
 		return x, &d
 	}
 	x.server = e.linkAddress(r)
 	x.id = x.server
 	switch {
 	case r.ClientClass() == ClassPlain:
-		return refuse("the client boots nothing")
+		return refuse(BootsNothing, "the client boots nothing")
 	case admission != Boot:
-		return refuse("the machine is not to boot")
+		return refuse(NotAdmitted, "the machine is not to boot")
 	case e.loops.paused(x.key.mac, now):
-		return refuse("the machine is in a boot loop")
+		return refuse(InBootLoop, "the machine is in a boot loop")
 	case !x.server.IsValid():
-		return refuse("this server's own address is not known: set the server address")
+		return refuse(NoOwnAddress, "this server's own address is not known: set the server address")
 	}
 	var ok bool
 	if x.boot, ok = e.bootOf(r, x.server); !ok {
@@ -85,7 +85,7 @@ func (e *engine) bootExchange(r Request, admission Admission, now time.Time) (ex
 		return x, &d
 	}
 	if x.boot.file == "" {
-		return refuse("there is nothing to boot for this client")
+		return refuse(BootsNothing, "there is nothing to boot for this client")
 	}
 	return x, nil
 }

@@ -57,6 +57,9 @@ type Answer struct {
 	LocalBoot string
 	// Reason is a sentence for the log and for the machine's screen.
 	Reason string
+
+	// Script is what the machine was sent, without ConfigToken: the Handler sets it for OnScript.
+	Script string
 }
 
 // Director decides what a machine boots. Its answer to a machine that it does

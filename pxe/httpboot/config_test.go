@@ -89,7 +89,8 @@ func (d direct) Direct(context.Context, httpboot.Request) httpboot.Answer { retu
 
 func TestAScriptWithATokenHasTalosFetchItsConfigFromTheSameServer(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(httpboot.New(httpboot.Options{Director: direct{
+	told := make(chan httpboot.Answer, 1)
+	server := httptest.NewServer(httpboot.New(httpboot.Options{OnScript: func(_ httpboot.Request, a httpboot.Answer) { told <- a }, Director: direct{
 		Kind: httpboot.Install, Node: "node-01", Schematic: strings.Repeat("a", 64), Version: "v1.13.9",
 		Args: "talos.platform=metal", ConfigToken: "t0ken",
 	}}))
@@ -97,5 +98,9 @@ func TestAScriptWithATokenHasTalosFetchItsConfigFromTheSameServer(t *testing.T) 
 	_, script, _ := get(t, http.MethodGet, server.URL+"/boot.ipxe?serial=S1&arch=x86_64&platform=efi")
 	if want := " talos.platform=metal talos.config=" + server.URL + "/config/t0ken || goto failed\n"; !strings.Contains(script, want) {
 		t.Errorf("the script lacks %q:\n%s", want, script)
+	}
+	// Who is told of the script could fetch the config with the token (I9).
+	if got, want := (<-told).Script, strings.ReplaceAll(script, "t0ken", "[one-time-token]"); got != want {
+		t.Errorf("told is:\n%s\nwant:\n%s", got, want)
 	}
 }

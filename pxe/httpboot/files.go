@@ -80,23 +80,25 @@ func (h *Handler) binaryTag(name string, f *os.File) (string, fs.FileInfo, error
 	return value, stat, nil
 }
 
-// serveImage sends a boot file from the cache.
-func (h *Handler) serveImage(w *response, r *http.Request, tail string) {
+// serveImage sends a boot file from the cache, and says which kind it is.
+func (h *Handler) serveImage(w *response, r *http.Request, tail string) What {
 	ref, err := assets.ParseRef(tail)
 	if err != nil {
 		h.log.Debug("a client asked for a boot file that cannot exist", "source", source(r), "err", err)
 		notFound(w)
-		return
+		return WhatElse
 	}
+	what := What(ref.Kind())
 	if bulk[ref.Kind()] && r.Method == http.MethodGet {
 		source := source(r)
 		if !h.slots.enter(source) {
 			busy(w)
-			return
+			return what
 		}
 		defer h.slots.leave(source)
 	}
 	h.serveFile(w, r, ref)
+	return what
 }
 
 // bulk are the kinds that only iPXE asks for, which comes back after a 503. UEFI
@@ -156,6 +158,8 @@ type file struct {
 
 // send lets net/http do ranges, HEAD and conditions, and reports how it went.
 func (h *Handler) send(w *response, r *http.Request, f file) {
+	h.sending.Add(1)
+	defer h.sending.Add(-1)
 	start := time.Now()
 	w.Header().Set("Content-Type", f.kind)
 	w.Header().Set("ETag", `"`+f.etag+`"`)

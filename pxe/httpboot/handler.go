@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/talos-provision/provision/pxe/assets"
@@ -43,6 +44,8 @@ type Options struct {
 	HandOut HandOuter
 	// OnTransfer is called at the end of every file transfer.
 	OnTransfer func(Transfer)
+	// OnRequest is called at the end of every request, to count it. It must not block.
+	OnRequest func(Served)
 	// OnProgress is called while a file is sent, for each transfer at most once a
 	// second and never for one that takes less. It must not block.
 	OnProgress func(Progress)
@@ -75,6 +78,8 @@ type Handler struct {
 	log   *slog.Logger
 	slots *admission
 
+	sending atomic.Int64 // files that are being sent
+
 	mu    sync.Mutex
 	etags map[string]etag // by name of binary, a closed set
 }
@@ -93,38 +98,56 @@ func New(o Options) *Handler {
 	return &Handler{opts: o, log: o.Log, slots: newAdmission(o.MaxTransfers), etags: map[string]etag{}}
 }
 
-// ServeHTTP routes by the cleaned path, without redirects.
+// ServeHTTP answers a request, and tells of it.
 func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := newResponse(rw, h.opts.StallTimeout)
+	if h.opts.OnRequest == nil {
+		h.route(w, r)
+		return
+	}
+	start := time.Now()
+	what := h.route(w, r)
+	h.opts.OnRequest(Served{What: what, Status: w.status, Bytes: w.sent, Duration: w.last.Sub(start)})
+}
+
+// route goes by the cleaned path, without redirects, and says what was asked for.
+func (h *Handler) route(w *response, r *http.Request) What {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		text(w, http.StatusMethodNotAllowed, "only GET and HEAD\n")
-		return
+		return WhatElse
 	}
 	if r.ContentLength != 0 {
 		// A body would be read at the client's leisure before the next request.
 		w.Header().Set("Connection", "close")
 		text(w, http.StatusBadRequest, "a request with a body makes no sense here\n")
-		return
+		return WhatElse
 	}
 	clean := path.Clean("/" + r.URL.Path)
 	switch {
 	case clean == "/boot.ipxe":
 		h.serveScript(w, r)
+		return WhatScript
 	case path.Base(clean) == "autoexec.ipxe":
 		text(w, http.StatusOK, Autoexec(h.opts.BaseURL(r)))
+		return WhatAutoexec
 	case strings.HasPrefix(clean, "/ipxe/"):
 		h.serveBinary(w, r, binaryName(clean))
+		return WhatBinary
 	case strings.HasPrefix(clean, "/image/"):
-		h.serveImage(w, r, strings.TrimPrefix(clean, "/image/"))
+		return h.serveImage(w, r, strings.TrimPrefix(clean, "/image/"))
 	case strings.HasPrefix(clean, ukiPrefix):
 		h.serveUKI(w, r, strings.TrimPrefix(clean, ukiPrefix))
+		return WhatUKI
 	case strings.HasPrefix(clean, configPrefix):
 		h.serveConfig(w, r, strings.TrimPrefix(clean, configPrefix))
+		return WhatConfig
 	case clean == "/healthz":
 		text(w, http.StatusOK, "ok\n")
+		return WhatHealth
 	default:
 		notFound(w)
+		return WhatElse
 	}
 }
 
@@ -140,14 +163,27 @@ func (h *Handler) serveScript(w *response, r *http.Request) {
 	req := ParseRequest(r.URL.RawQuery, source(r))
 	req.Head = r.Method == http.MethodHead // nobody boots a HEAD
 	answer := h.decide(r.Context(), req)
-	if !req.Head {
-		defer h.tell(req, answer)
-	}
 	if answer.Kind == LocalBoot && answer.LocalBoot == LocalBootHTTP404 {
 		notFound(w)
+	} else {
+		body := script(answer, req, base)
+		text(w, http.StatusOK, body)
+		answer.Script = withoutToken(body, answer.ConfigToken)
+	}
+	if req.Head {
 		return
 	}
-	text(w, http.StatusOK, script(answer, req, base))
+	// Whoever is told may take its time; the machine does not wait for that.
+	_ = w.ctl.Flush() // an error is of a machine that went away
+	h.tell(req, answer)
+}
+
+// withoutToken is a script that people may see: who has the token may fetch a machine config (I9).
+func withoutToken(script, token string) string {
+	if token == "" {
+		return script
+	}
+	return strings.ReplaceAll(script, token, "[one-time-token]")
 }
 
 // tell logs and reports what a machine was answered.

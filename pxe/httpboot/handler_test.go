@@ -232,10 +232,12 @@ func TestP12AnArmedNodeGetsItsOwnScriptAndOnlyIt(t *testing.T) {
 	if h, g := head.header.Get("Content-Length"), got.header.Get("Content-Length"); h != g {
 		t.Errorf("HEAD says %s bytes, GET %s", h, g)
 	}
-	c.do("GET /boot.ipxe?serial=A2&platform=efi")
+	stranger := c.do("GET /boot.ipxe?serial=A2&platform=efi")
+	armed := installed(node01)
+	armed.Script = got.body
 	want := []served{
-		{Request{Facts: identity.Facts{Serial: "SN 0001/A", BoardSerial: "BRD#1", MACs: []string{"52-54-00-12-34-56"}}, Arch: "amd64", Platform: "pcbios", Source: netip.MustParseAddr("127.0.0.1")}, installed(node01)},
-		{Request{Facts: identity.Facts{Serial: "A2"}, Arch: "amd64", Platform: "efi", Source: netip.MustParseAddr("127.0.0.1")}, Answer{Reason: "unknown machine"}},
+		{Request{Facts: identity.Facts{Serial: "SN 0001/A", BoardSerial: "BRD#1", MACs: []string{"52-54-00-12-34-56"}}, Arch: "amd64", Platform: "pcbios", Source: netip.MustParseAddr("127.0.0.1")}, armed},
+		{Request{Facts: identity.Facts{Serial: "A2"}, Arch: "amd64", Platform: "efi", Source: netip.MustParseAddr("127.0.0.1")}, Answer{Reason: "unknown machine", Script: stranger.body}},
 	}
 	for _, w := range want { // the HEAD is no event
 		if diff := cmp.Diff(w, <-events, cmpRequest); diff != "" {

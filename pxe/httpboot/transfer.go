@@ -61,6 +61,7 @@ type response struct {
 	stall  time.Duration
 	status int
 	sent   int64
+	last   time.Time // when something was handed to the network last
 	err    error
 
 	queue *queue // nil when it is not known
@@ -93,6 +94,7 @@ func (w *response) WriteHeader(status int) {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
+	w.last = time.Now()
 }
 
 // Write counts.
@@ -102,7 +104,7 @@ func (w *response) Write(p []byte) (int, error) {
 	}
 	w.extend()
 	n, err := w.ResponseWriter.Write(p)
-	w.sent += int64(n)
+	w.sent, w.last = w.sent+int64(n), time.Now()
 	w.fail(err)
 	w.report()
 	return n, err
@@ -141,7 +143,7 @@ func (w *response) ReadFrom(src io.Reader) (int64, error) {
 		want := part.N
 		w.extend()
 		n, err := out.ReadFrom(part)
-		total, left, w.sent = total+n, left-n, w.sent+n
+		total, left, w.sent, w.last = total+n, left-n, w.sent+n, time.Now()
 		if limited != nil {
 			limited.N = left
 		}
