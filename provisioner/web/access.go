@@ -1,32 +1,22 @@
 package web
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 )
 
-// role is what somebody may do.
-type role int
-
-// The roles, each may do what the ones before it may.
-const (
-	roleNone  role = iota // ask whether the daemon is up
-	roleRead              // look
-	roleAdmin             // everything
-)
-
-// caller is who asks, as far as it is known. who is for logs: it is no secret.
-type caller struct {
-	role role
-	who  string
-}
-
 // originKey is the context's key of a connection's origin.
 type originKey struct{}
+
+func originIn(ctx context.Context) origin {
+	from, _ := ctx.Value(originKey{}).(origin)
+	return from
+}
 
 // origin is what a connection tells of its other end before it says anything.
 type origin struct {
@@ -51,34 +41,60 @@ func (s *Server) originOf(c net.Conn) origin {
 	return origin{socket: true, uid: uid}
 }
 
-// identify says who asks. The error tells how to be known.
+// identify says who asks. The error tells how to be known. What was given on purpose,
+// a token or a login, counts before a certificate that is always sent. A caller with
+// a session is let go by leave.
 func (s *Server) identify(r *http.Request) (caller, error) {
-	from, _ := r.Context().Value(originKey{}).(origin)
+	from := originIn(r.Context())
 	if from.socket {
+		who := s.userName(from.uid)
 		// The file's mode keeps others off already; a mode can be changed.
 		if from.uid != os.Getuid() && from.uid != 0 {
-			return caller{who: "uid " + strconv.Itoa(from.uid)}, &Error{
+			return caller{who: who}, &Error{
 				Code: CodeForbidden, Message: "the socket is for the user that the daemon runs as", Hint: "run the command as that user, or use --server with a token",
 			}
 		}
-		return caller{roleAdmin, "uid " + strconv.Itoa(from.uid)}, nil
-	}
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		return caller{roleAdmin, "certificate " + r.TLS.VerifiedChains[0][0].Subject.CommonName}, nil
+		return caller{role: roleAdmin, who: who}, nil
 	}
 	creds := s.credentials.Load()
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	switch bearer := strings.EqualFold(scheme, "Bearer"); {
-	case bearer && creds.admin.is(given):
-		return caller{roleAdmin, "token"}, nil
-	case bearer && creds.reader.is(given):
-		return caller{roleRead, "read token"}, nil
-	case scheme != "":
+	if scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " "); scheme != "" {
+		if known, ok := creds.bearer(given); ok && strings.EqualFold(scheme, "Bearer") {
+			return known, nil
+		}
 		return caller{}, &Error{Code: CodeUnauthorized, Message: "the token is not one of the daemon's", Hint: "give the daemon's token; it reads its token files at its start and on a reload"}
-	case from.loopback && s.opts.InsecureLoopback:
-		return caller{roleAdmin, "loopback"}, nil
+	}
+	if id := sessionID(r); id != "" {
+		if b := s.sessions.enter(id); b != nil {
+			return caller{role: b.role, who: b.who, stand: b.stand, session: b}, nil
+		}
+	}
+	if known, ok, err := s.certified(r, creds); ok || err != nil {
+		return known, err
+	}
+	if from.loopback && s.opts.InsecureLoopback {
+		return caller{role: roleAdmin, who: "loopback"}, nil
 	}
 	return caller{}, &Error{Code: CodeUnauthorized, Message: "there is neither a token nor a client certificate", Hint: s.howToBeKnown()}
+}
+
+// bearer finds whose token it is.
+func (c *credentials) bearer(given string) (caller, bool) {
+	// Both are compared, whichever it is.
+	admin, reader := c.admin.is(given), c.reader.is(given)
+	switch {
+	case admin:
+		return caller{role: roleAdmin, who: "token", stand: c.admin.stand}, true
+	case reader:
+		return caller{role: roleRead, who: "read token", stand: c.reader.stand}, true
+	}
+	return caller{}, false
+}
+
+// leave lets go of the caller's session at the end of a call.
+func (c *call) leave(s *Server) {
+	if c.caller.session != nil {
+		s.sessions.leave(c.caller.session)
+	}
 }
 
 // howToBeKnown fits how the daemon was started.
@@ -92,7 +108,7 @@ func (s *Server) howToBeKnown() string {
 // hostAllowed says whether a request is meant for this server: on loopback, a
 // page of any site could otherwise be made to ask us under that site's name.
 func (s *Server) hostAllowed(r *http.Request) bool {
-	from, _ := r.Context().Value(originKey{}).(origin)
+	from := originIn(r.Context())
 	if from.socket || !from.loopback {
 		return true
 	}
@@ -110,4 +126,12 @@ func (s *Server) hostAllowed(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// checkHost says what to do about a name that is not ours.
+func (s *Server) checkHost(r *http.Request) error {
+	if s.hostAllowed(r) {
+		return nil
+	}
+	return &Error{Code: CodeForbidden, Message: fmt.Sprintf("the name %q is not one of this server", r.Host), Hint: "ask for 127.0.0.1 or localhost"}
 }

@@ -258,3 +258,18 @@ func askAs(uid int, path string) (string, error) {
 	n, err := unix.Read(fd, answer)
 	return string(answer[:n]), err
 }
+
+// A copy of the state is made to be put in the place of a state: who may only look
+// sees all of it by other calls, and cannot carry it away, nor keep it read for hours.
+func TestABackupIsForWhoMayDoEverything(t *testing.T) {
+	t.Parallel()
+	admin, reader := file(t, adminToken), file(t, readToken)
+	r := serve(t, newFake(), web.Options{Listen: "127.0.0.1:0", TokenFile: admin, ReadTokenFile: reader})
+	for token, want := range map[string]error{admin: nil, reader: web.ErrForbidden} {
+		var copied strings.Builder
+		err := client(t, web.Endpoint{URL: r.url("http"), TokenFile: token}).Backup(t.Context(), &copied)
+		if !errors.Is(err, want) || (copied.String() == "the state") != (want == nil) {
+			t.Errorf("a backup is answered %v with %q; want %v", err, copied.String(), want)
+		}
+	}
+}

@@ -23,6 +23,7 @@ type call struct {
 	caller caller
 	body   []byte
 	detail []slog.Attr // for the audit line
+	denied *Error      // why a login was refused, for the audit line
 }
 
 // serve wraps a route in what every route has: who may, how big, how long, and the audit line.
@@ -31,6 +32,7 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 		started := time.Now()
 		answer := &recorder{ResponseWriter: w}
 		c := &call{Request: r}
+		defer func() { c.leave(s) }()
 		err := s.handleSafely(rt, answer, c)
 		if err != nil {
 			s.fail(answer, rt, err)
@@ -64,7 +66,12 @@ func (s *Server) handle(rt route, w *recorder, c *call) error {
 	if err := s.admit(rt, c); err != nil {
 		return err
 	}
-	ctx := withCaller(c.Context(), c.caller.who)
+	ctx := withCaller(c.Context(), c.caller)
+	if rt.endless {
+		bound, unbind := c.caller.stand.bind(ctx)
+		defer unbind()
+		ctx = bound
+	}
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
@@ -88,8 +95,8 @@ func (s *Server) handle(rt route, w *recorder, c *call) error {
 
 // admit says who asks, and refuses who may not.
 func (s *Server) admit(rt route, c *call) error {
-	if !s.hostAllowed(c.Request) {
-		return &Error{Code: CodeForbidden, Message: fmt.Sprintf("the name %q is not one of this server", c.Host), Hint: "ask for 127.0.0.1 or localhost"}
+	if err := s.checkHost(c.Request); err != nil {
+		return err
 	}
 	var err error
 	if c.caller, err = s.identify(c.Request); err != nil && rt.role > roleNone {

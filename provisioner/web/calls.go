@@ -77,6 +77,34 @@ func (c *Client) Nodes(ctx context.Context, cluster string) ([]store.Node, error
 	return nodes, err
 }
 
+// Fleet are the nodes of the daemon's inventory, of one cluster or of all with an empty name.
+func (c *Client) Fleet(ctx context.Context, cluster string) ([]InventoryNode, error) {
+	var nodes []InventoryNode
+	err := c.ask(ctx, callTimeout, http.MethodGet, Prefix+"/inventory/nodes?"+url.Values{"cluster": {cluster}}.Encode(), nil, &nodes)
+	return nodes, err
+}
+
+// Detail is all that is known of a node.
+func (c *Client) Detail(ctx context.Context, cluster, node string) (NodeDetail, error) {
+	var d NodeDetail
+	err := c.ask(ctx, callTimeout, http.MethodGet, Prefix+"/nodes/"+url.PathEscape(cluster)+"/"+url.PathEscape(node), nil, &d)
+	return d, err
+}
+
+// Collisions are the values that several nodes show.
+func (c *Client) Collisions(ctx context.Context) ([]Collision, error) {
+	var all []Collision
+	err := c.ask(ctx, callTimeout, http.MethodGet, Prefix+"/collisions", nil, &all)
+	return all, err
+}
+
+// Upgrades are the newest rolling upgrade of every cluster that had one.
+func (c *Client) Upgrades(ctx context.Context) ([]UpgradeInfo, error) {
+	var all []UpgradeInfo
+	err := c.ask(ctx, callTimeout, http.MethodGet, Prefix+"/upgrades", nil, &all)
+	return all, err
+}
+
 // Unknown are the machines that asked for a boot script and are no node of the inventory.
 func (c *Client) Unknown(ctx context.Context) ([]store.Unknown, error) {
 	var machines []store.Unknown
@@ -112,6 +140,13 @@ func (c *Client) Inventory(ctx context.Context) (InventoryInfo, error) {
 	var info InventoryInfo
 	err := c.ask(ctx, callTimeout, http.MethodGet, Prefix+"/inventory", nil, &info)
 	return info, err
+}
+
+// Login makes a link that lets one browser into the dashboard, once. role is read or admin.
+func (c *Client) Login(ctx context.Context, role string) (LoginLink, error) {
+	var link LoginLink
+	err := c.ask(ctx, callTimeout, http.MethodPost, Prefix+"/logins", loginRequest{Role: role}, &link)
+	return link, err
 }
 
 // Reload has the daemon read its tokens and certificates anew and look at its inventory.

@@ -42,6 +42,16 @@ func everyCall() []struct {
 		{"wait", func(ctx context.Context, c *web.Client) (any, error) { return c.Wait(ctx, "run-1") }, someRuns()[1], "runs"},
 		{"stop", func(ctx context.Context, c *web.Client) (any, error) { return nil, c.Stop(ctx, "a/b c") }, nil, "stop a/b c"},
 		{"nodes", func(ctx context.Context, c *web.Client) (any, error) { return c.Nodes(ctx, "prod&x") }, []store.Node{aNode("node-01", "Ready")}, "nodes prod&x"},
+		{"fleet", func(ctx context.Context, c *web.Client) (any, error) { return c.Fleet(ctx, "prod&x") }, someFleet(), "fleet prod&x"},
+		{"detail", func(ctx context.Context, c *web.Client) (any, error) { return c.Detail(ctx, "prod", "node/1") }, aDetail(), "detail prod node/1"},
+		{"collisions", func(ctx context.Context, c *web.Client) (any, error) { return c.Collisions(ctx) }, someCollisions(), "collisions"},
+		{"upgrades", func(ctx context.Context, c *web.Client) (any, error) { return c.Upgrades(ctx) }, someUpgrades(), "upgrades"},
+		{"plan an upgrade", func(ctx context.Context, c *web.Client) (any, error) { return c.PlanUpgrade(ctx, anUpgradeRequest()) },
+			web.UpgradePlanAnswer{Digest: "sha256:4711", Plan: map[string]any{"cluster": "prod"}}, anUpgradeRequest()},
+		{"start an upgrade", func(ctx context.Context, c *web.Client) (any, error) { return c.StartUpgrade(ctx, anUpgradeRequest()) }, someUpgrades()[0], anUpgradeRequest()},
+		{"stop an upgrade", func(ctx context.Context, c *web.Client) (any, error) { return nil, c.StopUpgrade(ctx, "a/b") }, nil, "stop upgrade a/b"},
+		{"abandon an upgrade", func(ctx context.Context, c *web.Client) (any, error) { return c.AbandonUpgrade(ctx, "prod") }, someUpgrades()[0], "abandon prod"},
+		{"wait for an upgrade", func(ctx context.Context, c *web.Client) (any, error) { return c.WaitUpgrade(ctx, "prod", "upgrade-1") }, someUpgrades()[0], "upgrades"},
 		{"unknown", func(ctx context.Context, c *web.Client) (any, error) { return c.Unknown(ctx) }, someUnknown(), "unknown"},
 		{"holds", func(ctx context.Context, c *web.Client) (any, error) { return c.Holds(ctx) }, []store.Hold{aHold()}, "holds"},
 		{"release", func(ctx context.Context, c *web.Client) (any, error) { return nil, c.Release(ctx, "prod", "node/1") }, nil, "release prod node/1"},
@@ -69,7 +79,7 @@ func TestEveryCallOverEveryTransport(t *testing.T) {
 		endpoint func(*running) web.Endpoint
 		by       string
 	}{
-		{"socket", web.Options{Socket: socket(t)}, func(r *running) web.Endpoint { return web.Endpoint{Socket: r.opts.Socket} }, "uid 0"},
+		{"socket", web.Options{Socket: socket(t)}, func(r *running) web.Endpoint { return web.Endpoint{Socket: r.opts.Socket} }, ""},
 		{"loopback", web.Options{Listen: "127.0.0.1:0", TokenFile: tokens}, func(r *running) web.Endpoint {
 			return web.Endpoint{URL: r.url("http"), TokenFile: tokens}
 		}, "token"},
@@ -83,7 +93,7 @@ func TestEveryCallOverEveryTransport(t *testing.T) {
 		t.Run(transport.name, func(t *testing.T) {
 			t.Parallel()
 			if transport.name == "socket" {
-				transport.by = ownUID()
+				transport.by = ownName(t)
 			}
 			daemon := newFake()
 			c := client(t, transport.endpoint(serve(t, daemon, transport.options)))
@@ -119,7 +129,7 @@ func TestAHoldSaysForWhomAndSinceWhen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := store.Hold{Cluster: "prod", Node: "node-01", Reason: "disk is on order", By: ownUID(), Since: got.Since}
+	want := store.Hold{Cluster: "prod", Node: "node-01", Reason: "disk is on order", By: ownName(t), Since: got.Since}
 	asked, _ := daemon.last()
 	if got != want || got.Since.Before(before) || got.Since.After(time.Now()) || asked != want {
 		t.Errorf("the hold is %+v and was noted as %+v; want %+v", got, asked, want)

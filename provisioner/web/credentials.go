@@ -22,17 +22,28 @@ const (
 type credentials struct {
 	admin, reader *token
 	tls           *tls.Config // nil without TLS
+	authorities   *authorities
 }
 
 // token is a token's hash, so that comparing takes the same time for every guess.
-type token [sha256.Size]byte
+type token struct {
+	hash  secretHash
+	stand *standing
+}
+
+// authorities are whose client certificates are taken.
+type authorities struct {
+	hash  secretHash // of their file
+	pool  *x509.CertPool
+	stand *standing
+}
 
 func (t *token) is(given string) bool {
 	if t == nil {
 		return false
 	}
-	hash := sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(t[:], hash[:]) == 1
+	hash := hashSecret(given)
+	return subtle.ConstantTimeCompare(t.hash[:], hash[:]) == 1
 }
 
 // readCredentials reads every file that the options name.
@@ -47,7 +58,7 @@ func (o Options) readCredentials() (*credentials, error) {
 	if c.reader, err = hashToken(o.ReadTokenFile); err != nil {
 		return nil, err
 	}
-	if c.admin != nil && c.reader != nil && *c.admin == *c.reader {
+	if c.admin != nil && c.reader != nil && c.admin.hash == c.reader.hash {
 		return nil, fmt.Errorf("the token files %s and %s hold the same token: who may only look needs another one", o.TokenFile, o.ReadTokenFile)
 	}
 	if o.CertFile == "" {
@@ -59,9 +70,10 @@ func (o Options) readCredentials() (*credentials, error) {
 	}
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
 	if o.ClientCAFile != "" {
-		if c.tls.ClientCAs, err = readAuthorities(o.ClientCAFile); err != nil {
+		if c.authorities, err = clientAuthorities(o.ClientCAFile); err != nil {
 			return nil, err
 		}
+		c.tls.ClientCAs = c.authorities.pool
 		// Given, not required: health checks have none, and a token is as good.
 		c.tls.ClientAuth = tls.VerifyClientCertIfGiven
 	}
@@ -74,8 +86,36 @@ func hashToken(path string) (*token, error) {
 	if err != nil || text == "" {
 		return nil, err
 	}
-	hash := token(sha256.Sum256([]byte(text)))
-	return &hash, nil
+	return &token{hashSecret(text), newStanding(nil)}, nil
+}
+
+// succeed takes over from the credentials before: whoever is known by what has not
+// changed stays, the others' streams and sessions end.
+func (c *credentials) succeed(old *credentials) {
+	for _, t := range []struct{ old, now **token }{{&old.admin, &c.admin}, {&old.reader, &c.reader}} {
+		switch before, now := *t.old, *t.now; {
+		case before == nil:
+		case now != nil && now.hash == before.hash:
+			*t.now = before
+		default:
+			before.stand.end()
+		}
+	}
+	switch before, now := old.authorities, c.authorities; {
+	case before == nil:
+	case now != nil && now.hash == before.hash:
+		c.authorities = before
+	default:
+		before.stand.end()
+	}
+}
+
+// leaf is the server's certificate; nil without TLS.
+func (c *credentials) leaf() *x509.Certificate {
+	if c.tls == nil {
+		return nil
+	}
+	return c.tls.Certificates[0].Leaf
 }
 
 // readToken reads the one token that a file holds; "" without a file. No error holds the token.
@@ -100,6 +140,14 @@ func readToken(path string) (string, error) {
 }
 
 func readAuthorities(path string) (*x509.CertPool, error) {
+	a, err := clientAuthorities(path)
+	if err != nil {
+		return nil, err
+	}
+	return a.pool, nil
+}
+
+func clientAuthorities(path string) (*authorities, error) {
 	raw, err := readSome(path, maxPEM)
 	if err != nil {
 		return nil, fmt.Errorf("read the authorities: %w; give a PEM file that this user can read", err)
@@ -108,7 +156,7 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 	if !pool.AppendCertsFromPEM(raw) {
 		return nil, fmt.Errorf("the file %s holds no certificate: give a PEM file of the authorities", path)
 	}
-	return pool, nil
+	return &authorities{sha256.Sum256(raw), pool, newStanding(nil)}, nil
 }
 
 // readSome reads a file up to a size.

@@ -26,8 +26,9 @@ var (
 
 // Types whose JSON is part of the API and that no user of the package needs.
 type (
-	HoldRequest = holdRequest
-	StreamEnd   = streamEnd
+	HoldRequest  = holdRequest
+	LoginRequest = loginRequest
+	StreamEnd    = streamEnd
 )
 
 // RouteInfo is what the document says of a route.
@@ -58,3 +59,6 @@ func Codes() []Code {
 
 // OpenStreams is how many streams are open.
 func (s *Server) OpenStreams() int { return len(s.streams) }
+
+// LocalPath is where a login goes on.
+var LocalPath = localPath

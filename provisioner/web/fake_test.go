@@ -134,6 +134,72 @@ func (f *fake) Nodes(ctx context.Context, cluster string) ([]store.Node, error) 
 	return []store.Node{aNode("node-01", "Ready")}, f.note(ctx, "nodes "+cluster)
 }
 
+func someFleet() []web.InventoryNode {
+	return []web.InventoryNode{{
+		Cluster: "prod", Node: "node-01", File: "prod/node-01.yaml", Install: true, IP: "10.0.0.9", BMC: "10.0.0.1", TalosVersion: "v1.13.9",
+		Arch: "amd64", Labels: map[string]string{"role": "worker"}, Facts: identity.Facts{Serial: "S1"},
+	}}
+}
+
+func aDetail() web.NodeDetail {
+	record, hold := aNode("node-01", "Ready"), aHold()
+	return web.NodeDetail{
+		Cluster: "prod", Node: "node-01", Inventory: &someFleet()[0], Record: &record, Hold: &hold, Conflict: "serial S1 is also node-02's",
+		Boot: &store.Boot{
+			Cluster: "prod", Node: "node-01", Time: moment, Source: "10.0.0.9", Facts: identity.Facts{Serial: "S1"}, Arch: "amd64", Platform: "efi",
+			Manufacturer: "M", Product: "P", NICs: []string{"aa:bb:cc:dd:ee:ff"}, Kind: "install", Reason: "it is armed", Script: "#!ipxe\n",
+		},
+		Events: []web.Event{{Seq: 7, Event: store.Event{Time: moment, Run: "run-1", Cluster: "prod", Node: "node-01", State: "Ready", Previous: "Installed"}}},
+	}
+}
+
+func someCollisions() []web.Collision {
+	return []web.Collision{{Key: identity.KeySerial, Value: "S1", Nodes: []string{"prod/node-01", "prod/node-02"}, Frozen: []string{"prod/node-02"}}}
+}
+
+func someUpgrades() []web.UpgradeInfo {
+	return []web.UpgradeInfo{{
+		ID: "upgrade-1", Cluster: "prod", Target: "v1.13.9", Started: moment, Stopped: "node-02 failed",
+		Nodes: []web.UpgradeNode{{Node: "node-02", Role: "worker", State: "Failed", From: "v1.12.0", Since: moment, Message: "m", Error: "e", Hint: "h"}},
+	}}
+}
+
+func (f *fake) Fleet(ctx context.Context, cluster string) ([]web.InventoryNode, error) {
+	return someFleet(), f.note(ctx, "fleet "+cluster)
+}
+
+func (f *fake) Detail(ctx context.Context, cluster, node string) (web.NodeDetail, error) {
+	return aDetail(), f.note(ctx, "detail "+cluster+" "+node)
+}
+
+func (f *fake) Collisions(ctx context.Context) ([]web.Collision, error) {
+	return someCollisions(), f.note(ctx, "collisions")
+}
+
+func (f *fake) Upgrades(ctx context.Context) ([]web.UpgradeInfo, error) {
+	return someUpgrades(), f.note(ctx, "upgrades")
+}
+
+func anUpgradeRequest() web.UpgradeRequest {
+	return web.UpgradeRequest{Cluster: "prod", Nodes: "node-[01-09]", To: "v1.13.9", MaxUnavailable: "25%", NoDrain: true, PullTimeout: "5m", Digest: "sha256:4711"}
+}
+
+func (f *fake) PlanUpgrade(ctx context.Context, r web.UpgradeRequest) (web.UpgradePlanAnswer, error) {
+	return web.UpgradePlanAnswer{Digest: "sha256:4711", Plan: map[string]any{"cluster": "prod"}}, f.note(ctx, r)
+}
+
+func (f *fake) StartUpgrade(ctx context.Context, r web.UpgradeRequest) (web.UpgradeInfo, error) {
+	return someUpgrades()[0], f.note(ctx, r)
+}
+
+func (f *fake) StopUpgrade(ctx context.Context, cluster string) error {
+	return f.note(ctx, "stop upgrade "+cluster)
+}
+
+func (f *fake) AbandonUpgrade(ctx context.Context, cluster string) (web.UpgradeInfo, error) {
+	return someUpgrades()[0], f.note(ctx, "abandon "+cluster)
+}
+
 func (f *fake) Unknown(ctx context.Context) ([]store.Unknown, error) {
 	return someUnknown(), f.note(ctx, "unknown")
 }

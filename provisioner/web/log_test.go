@@ -3,9 +3,9 @@ package web_test
 import (
 	"bytes"
 	"log/slog"
-	"os"
-	"strconv"
+	"os/user"
 	"sync"
+	"testing"
 )
 
 // log keeps what a server logs, of every level.
@@ -32,5 +32,12 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// ownUID is how a server calls the user of the tests on its socket.
-func ownUID() string { return "uid " + strconv.Itoa(os.Getuid()) }
+// ownName is how a server calls the user of the tests on its socket.
+func ownName(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Username
+}

@@ -17,19 +17,32 @@ type Options struct {
 	// Listen is the host:port of TCP; "" serves none. Anywhere but on loopback it needs
 	// TLS (CertFile, KeyFile) and TokenFile or ClientCAFile.
 	Listen string
+	// ListenOptional has the socket served alone, with a warning, where Listen cannot be had. It needs Socket.
+	ListenOptional bool
 	// TokenFile holds the token that may do everything, ReadTokenFile the one that may only look.
 	// A token has 16 to 4096 bytes without blanks.
 	TokenFile, ReadTokenFile string
 	// CertFile and KeyFile are the server's certificate; with them TCP speaks TLS only.
 	CertFile, KeyFile string
-	// ClientCAFile holds the authorities whose client certificates may do everything.
+	// ClientCAFile holds the authorities whose client certificates are taken.
 	ClientCAFile string
+	// Admins and Readers say what client certificates may do: everything, or only look. An entry is a
+	// common name, or OU= and an organizational unit; who is in both may look. Without Admins a
+	// certificate that is not in Readers may do everything, with them one in neither may do nothing.
+	Admins, Readers []string
 	// InsecureLoopback lets everybody on this host do everything over TCP without a token.
 	InsecureLoopback bool
 	// Hosts are further names by which the API is reached on loopback, such as that of a proxy on this host.
 	Hosts []string
 	// Metrics is served at /metrics to who may read; nil serves none.
 	Metrics http.Handler
+	// Dashboard takes every path but /api/, /metrics, /healthz, /readyz and /debug/, by GET, HEAD
+	// and POST; nil serves none. Who is not known is sent to /login, which it renders, as /static/,
+	// for everybody; POST /login and POST /logout are the server's. Caller, MayAct, SignedIn and
+	// LoginError tell it of the request's context, which ends when the caller's right does. Its
+	// headers are set before it is called: it adds Content-Type, and may say more of caching for
+	// /static/. Every write of an answer has StreamTimeout, so that a stream needs no deadlines.
+	Dashboard http.Handler
 	// Log takes the audit lines and what went wrong; nil discards it.
 	Log *slog.Logger
 
@@ -43,6 +56,11 @@ type Options struct {
 	Heartbeat time.Duration
 	// MaxStreams is how many streams may be open at once; 0 takes 64.
 	MaxStreams int
+	// SessionLife is how long a login to the dashboard lasts at most; 0 takes 12 hours.
+	SessionLife time.Duration
+	// SessionIdle is after how long without any request it ends; 0 takes 2 hours. A page that
+	// is followed is a request under way.
+	SessionIdle time.Duration
 	// Grace is how long calls under way may take at the end; 0 takes 10 seconds.
 	Grace time.Duration
 }
@@ -59,6 +77,8 @@ func (o Options) withDefaults() Options {
 		{&o.PlanTimeout, 15 * time.Minute},
 		{&o.StreamTimeout, 10 * time.Second},
 		{&o.Heartbeat, 15 * time.Second},
+		{&o.SessionLife, 12 * time.Hour},
+		{&o.SessionIdle, 2 * time.Hour},
 		{&o.Grace, 10 * time.Second},
 	} {
 		if *d.value <= 0 {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	_ "embed" // the document of the API
 	"errors"
 	"net/http"
@@ -126,6 +127,7 @@ func (s *Server) backup(w http.ResponseWriter, c *call) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="provision-state.db"`)
 	paced := s.paced(w)
+	paced.ctx = c.Context()
 	if err := s.control.Backup(c.Context(), paced); err != nil {
 		w.Header().Del("Content-Disposition")
 		return err
@@ -145,10 +147,14 @@ type pacedWriter struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
+	ctx      context.Context // ends the writing too, unless it is nil
 	written  int64
 }
 
 func (p *pacedWriter) Write(b []byte) (int, error) {
+	if p.ctx != nil && p.ctx.Err() != nil {
+		return 0, p.ctx.Err()
+	}
 	if err := p.control.SetWriteDeadline(time.Now().Add(p.patience)); err != nil {
 		return 0, err
 	}

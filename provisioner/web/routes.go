@@ -24,18 +24,27 @@ func routes() []route {
 		{method: "GET", path: "/readyz", role: roleNone, write: (*Server).readyz},
 		{method: "GET", path: Prefix + "/openapi.json", role: roleRead, write: (*Server).openapi},
 		{method: "GET", path: Prefix + "/nodes", role: roleRead, answer: (*Server).nodes},
+		{method: "GET", path: Prefix + "/nodes/{cluster}/{node}", role: roleRead, answer: (*Server).detail},
+		{method: "GET", path: Prefix + "/inventory/nodes", role: roleRead, answer: (*Server).fleet},
+		{method: "GET", path: Prefix + "/collisions", role: roleRead, answer: (*Server).collisions},
+		{method: "GET", path: Prefix + "/upgrades", role: roleRead, answer: (*Server).upgrades},
 		{method: "GET", path: Prefix + "/unknown", role: roleRead, answer: (*Server).unknown},
 		{method: "GET", path: Prefix + "/runs", role: roleRead, answer: (*Server).runs},
 		{method: "GET", path: Prefix + "/runs/{id}", role: roleRead, answer: (*Server).run},
 		{method: "GET", path: Prefix + "/holds", role: roleRead, answer: (*Server).holds},
 		{method: "GET", path: Prefix + "/inventory", role: roleRead, answer: (*Server).inventory},
 		{method: "GET", path: Prefix + "/events", role: roleRead, write: (*Server).events, endless: true},
-		{method: "GET", path: Prefix + "/backup", role: roleRead, write: (*Server).backup, endless: true},
+		{method: "GET", path: Prefix + "/backup", role: roleAdmin, write: (*Server).backup, endless: true},
 		{method: "POST", path: Prefix + "/plans", role: roleAdmin, answer: (*Server).plan, patient: true},
 		{method: "POST", path: Prefix + "/runs", role: roleAdmin, answer: (*Server).start, status: http.StatusAccepted, patient: true},
 		{method: "POST", path: Prefix + "/runs/{cluster}/stop", role: roleAdmin, answer: (*Server).stop},
 		{method: "POST", path: Prefix + "/nodes/{cluster}/{node}/hold", role: roleAdmin, answer: (*Server).hold},
 		{method: "POST", path: Prefix + "/nodes/{cluster}/{node}/release", role: roleAdmin, answer: (*Server).release},
+		{method: "POST", path: Prefix + "/logins", role: roleAdmin, answer: (*Server).newLogin, status: http.StatusCreated},
+		{method: "POST", path: Prefix + "/upgrades/plans", role: roleAdmin, answer: (*Server).planUpgrade, patient: true},
+		{method: "POST", path: Prefix + "/upgrades", role: roleAdmin, answer: (*Server).startUpgrade, status: http.StatusAccepted, patient: true},
+		{method: "POST", path: Prefix + "/upgrades/{cluster}/stop", role: roleAdmin, answer: (*Server).stopUpgrade},
+		{method: "POST", path: Prefix + "/upgrades/{cluster}/abandon", role: roleAdmin, answer: (*Server).abandonUpgrade},
 		{method: "POST", path: Prefix + "/reload", role: roleAdmin, answer: (*Server).reload},
 	}
 }
@@ -49,8 +58,13 @@ func (s *Server) handler() http.Handler {
 	if s.opts.Metrics != nil {
 		mux.Handle("GET /metrics", s.serve(route{method: "GET", path: "/metrics", role: roleRead, write: (*Server).metrics}))
 	}
+	mux.Handle("GET "+profilesPath, s.serve(route{method: "GET", path: profilesPath, role: roleAdmin, write: (*Server).profiles, patient: true}))
 	elsewhere := s.serve(route{role: roleRead, answer: func(_ *Server, c *call) (any, error) { return nil, noRoute(mux, c.Request) }})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.isPage(r.URL.Path) {
+			s.page(w, r)
+			return
+		}
 		if _, pattern := mux.Handler(r); pattern == "" {
 			elsewhere(w, r)
 			return

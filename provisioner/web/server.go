@@ -24,9 +24,13 @@ type Server struct {
 	loopback    bool // TCP is served on loopback
 	credentials atomic.Pointer[credentials]
 	streams     chan struct{} // one for every stream that is open
-	// stopping is closed when streams must end.
-	stopping chan struct{}
-	stopOnce sync.Once
+	running     *standing     // ends when streams must end
+	sessions    *sessions
+	tickets     *tickets
+	attempts    *attempts
+	names       map[int]string // of the users that may use the socket
+
+	reloading sync.Mutex
 
 	mu        sync.Mutex
 	listeners []net.Listener
@@ -44,7 +48,10 @@ func New(c Controller, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the admin API: %w", err)
 	}
-	s := &Server{control: c, opts: o, streams: make(chan struct{}, o.MaxStreams), stopping: make(chan struct{})}
+	s := &Server{
+		control: c, opts: o, streams: make(chan struct{}, o.MaxStreams), running: newStanding(nil),
+		sessions: newSessions(o.SessionLife, o.SessionIdle), tickets: newTickets(), attempts: newAttempts(), names: socketUsers(),
+	}
 	if o.Listen != "" {
 		s.loopback, _ = isLoopback(o.Listen) // was checked
 	}
@@ -90,6 +97,10 @@ func (s *Server) Listen(ctx context.Context) (err error) {
 	}
 	listener, err := s.listenTCP(ctx)
 	if err != nil {
+		if s.opts.ListenOptional && s.opts.Socket != "" {
+			s.opts.Log.Warn("the admin API and the dashboard are served at the socket alone", "socket", s.opts.Socket, "error", err)
+			return nil
+		}
 		return err
 	}
 	s.address = listener.Addr()
@@ -151,7 +162,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 // shutdown ends streams at once and gives other calls their time.
 func (s *Server) shutdown(ctx context.Context) error {
-	s.stopOnce.Do(func() { close(s.stopping) })
+	s.running.end()
+	s.sessions.endAll()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
@@ -181,12 +193,16 @@ func (s *Server) closeListeners() error {
 }
 
 // Reload reads tokens and certificates anew. With an error the old ones stay.
-// Streams that are open go on.
+// Streams and sessions of tokens and certificates that are not taken any more end, the others go on.
 func (s *Server) Reload() error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
 	creds, err := s.opts.readCredentials()
 	if err != nil {
 		return fmt.Errorf("read the credentials of the admin API anew, the old ones stay in force: %w", err)
 	}
+	old := s.credentials.Load()
+	creds.succeed(old)
 	s.credentials.Store(creds)
 	return nil
 }

@@ -68,6 +68,9 @@ func (s *Server) events(w http.ResponseWriter, c *call) error {
 	defer cancel()
 	out := s.paced(w)
 	end, err := s.copyEvents(ctx, out, form, found)
+	if c.caller.stand.ended() {
+		end, err = streamEnd{End: endFailed, Error: errRevoked()}, nil
+	}
 	if err != nil {
 		return fmt.Errorf("write a stream to its reader, who has %s to take some of it: %w", s.opts.StreamTimeout, err)
 	}
@@ -131,7 +134,7 @@ func (s *Server) copyEvents(ctx context.Context, out *pacedWriter, form streamFo
 			if err := form.heartbeat(out); err != nil {
 				return streamEnd{}, err
 			}
-		case <-s.stopping:
+		case <-s.running.ctx.Done():
 			return streamEnd{End: endStopping}, nil
 		case <-ctx.Done():
 			return streamEnd{}, ctx.Err()

@@ -33,6 +33,23 @@ type Controller interface {
 	Stop(ctx context.Context, cluster string) error
 	// Nodes are the last known states of a cluster's nodes, of all nodes with an empty name.
 	Nodes(ctx context.Context, cluster string) ([]store.Node, error)
+	// Fleet are the nodes of the inventory in use, of one cluster or of all with an empty name.
+	Fleet(ctx context.Context, cluster string) ([]InventoryNode, error)
+	// Detail is all that is known of a node. ErrNotFound says that neither the inventory nor the state has it.
+	Detail(ctx context.Context, cluster, node string) (NodeDetail, error)
+	// Collisions are the values that several nodes show, the strongest key first.
+	Collisions(ctx context.Context) ([]Collision, error)
+	// Upgrades are the newest rolling upgrade of every cluster that had one.
+	Upgrades(ctx context.Context) ([]UpgradeInfo, error)
+	// PlanUpgrade says what a rolling upgrade would do. It changes nothing.
+	PlanUpgrade(ctx context.Context, r UpgradeRequest) (UpgradePlanAnswer, error)
+	// StartUpgrade begins the upgrade whose plan has r.Digest; it outlives ctx. ErrPlanChanged says that the plan
+	// is another one by now.
+	StartUpgrade(ctx context.Context, r UpgradeRequest) (UpgradeInfo, error)
+	// StopUpgrade interrupts the upgrade of a cluster, which can be carried on later. ErrNotFound says that it has none.
+	StopUpgrade(ctx context.Context, cluster string) error
+	// AbandonUpgrade ends an unfinished upgrade without going on with it.
+	AbandonUpgrade(ctx context.Context, cluster string) (UpgradeInfo, error)
 	// Unknown are the machines that asked for a boot script and are no node of the inventory.
 	Unknown(ctx context.Context) ([]store.Unknown, error)
 	// Events visits every event after that number, in order, and returns at the end of what is
@@ -53,18 +70,4 @@ type Controller interface {
 	Backup(ctx context.Context, w io.Writer) error
 	// Health says what works and what does not. It must be quick: load balancers ask often.
 	Health(ctx context.Context) []Check
-}
-
-// callerKey is the context's key of who calls.
-type callerKey struct{}
-
-// Caller says for whom a method of Controller is called, such as "uid 1000",
-// "token" or a certificate's name; "" outside of a call. It holds no secret.
-func Caller(ctx context.Context) string {
-	who, _ := ctx.Value(callerKey{}).(string)
-	return who
-}
-
-func withCaller(ctx context.Context, who string) context.Context {
-	return context.WithValue(ctx, callerKey{}, who)
 }
