@@ -122,7 +122,7 @@ func (p *parser) keysFit(node *yaml.Node, s schema, path string) bool {
 		switch {
 		case !known:
 			hint := "the keys here are " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
-			if near := nearest(key.Value, slices.Sorted(maps.Keys(s.Properties))); near != "" {
+			if near := Nearest(key.Value, slices.Sorted(maps.Keys(s.Properties))); near != "" {
 				hint = "did you mean " + near + "?"
 			}
 			p.drop(at(key, RuleUnknownKey, below, "unknown key "+below, hint))

@@ -208,7 +208,7 @@ func meant(word, kind string, known []string) string {
 	if len(known) == 0 {
 		return "the inventory has no " + kind
 	}
-	if near := nearest(word, known); near != "" {
+	if near := Nearest(word, known); near != "" {
 		return "did you mean " + near + "?"
 	}
 	const shown = 8

@@ -2,8 +2,8 @@ package inventory
 
 import "strings"
 
-// nearest is the candidate that a mistyped word most likely means, or "".
-func nearest(word string, candidates []string) string {
+// Nearest is the candidate that a mistyped word most likely means, or "".
+func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", len(word)/3+1
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < bestDistance || d == bestDistance && best == "" {

@@ -69,7 +69,7 @@ func suggestKey(word, parent string) string {
 			elsewhere = append(elsewhere, f.path)
 		}
 	}
-	if near := nearest(word, here); near != "" {
+	if near := Nearest(word, here); near != "" {
 		return "did you mean " + parent + near + "?"
 	}
 	for _, path := range elsewhere {

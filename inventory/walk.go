@@ -100,7 +100,7 @@ func (w *walker) file(name string, info fs.FileInfo) {
 	case isDefaults:
 		w.defaults[path.Dir(name)] = name
 	case strings.HasPrefix(path.Base(name), "_"):
-		if nearest(stem(name), []string{"_defaults"}) != "" {
+		if Nearest(stem(name), []string{"_defaults"}) != "" {
 			w.findings = append(w.findings, Finding{
 				Severity: Warning, Rule: RuleIgnored, File: name, Message: "the file is ignored, because its name begins with _", Hint: "did you mean _defaults.yaml?",
 			})

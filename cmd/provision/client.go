@@ -51,6 +51,15 @@ func (c *config) daemon(ctx context.Context) (*web.Client, error) {
 	return c.local(ctx), nil
 }
 
+// reading is the head of a command that only reads: whether its output is for machines, and the configuration.
+func (a *app) reading() (asJSON bool, c config, err error) {
+	if asJSON, err = a.json(); err != nil {
+		return false, config{}, err
+	}
+	c, err = a.loadConfig()
+	return asJSON, c, err
+}
+
 // webStatus gives an error of the daemon its exit status.
 func webStatus(err error) error {
 	var failed *web.Error

@@ -87,8 +87,11 @@ func (a *app) clusterKubeconfig(ctx context.Context, r *runningCluster, f kubeco
 }
 
 // replaceFile puts a whole file, readable for its owner alone, in the place of
-// what was there.
+// what was there. A folder that is not there yet, as ~/.kube on a new account, is made.
 func replaceFile(file string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
 	w, err := os.CreateTemp(filepath.Dir(file), ".kubeconfig-") // mode 0600
 	if err != nil {
 		return err

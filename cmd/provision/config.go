@@ -39,7 +39,9 @@ type config struct {
 	Upgrade upgradeConfig `yaml:"upgrade"`
 	Admin   adminConfig   `yaml:"admin"`
 	Serve   serveConfig   `yaml:"serve"`
-	Client  clientConfig  `yaml:"client"`
+	// Webhooks are told what happens, by the daemon that leads.
+	Webhooks []webhookConfig `yaml:"webhooks"`
+	Client   clientConfig    `yaml:"client"`
 }
 
 type networkConfig struct {
@@ -133,6 +135,7 @@ func (a *app) loadConfig() (config, error) {
 		{&c.State, "PROVISION_STATE", a.flags.state},
 		{&c.Client.Server, "PROVISION_SERVER", a.flags.server},
 		{&c.Client.TokenFile, "PROVISION_TOKEN_FILE", a.flags.tokenFile},
+		{&c.Admin.Listen, "PROVISION_ADMIN_LISTEN", ""},
 		{&c.IPXEDir, "PROVISION_IPXE_DIR", ""},
 		{&c.Assets.Factory, "PROVISION_FACTORY", ""},
 		{&c.Assets.Cache, "PROVISION_CACHE", ""},

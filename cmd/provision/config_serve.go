@@ -11,7 +11,8 @@ import (
 
 // adminConfig is where a running daemon answers, besides its socket.
 type adminConfig struct {
-	// Listen is an address of the admin plane, such as 127.0.0.1:9090; "" opens the socket only.
+	// Listen is an address of the admin plane; "" is defaultAdminListen where that can be had, adminOff
+	// opens the socket only.
 	Listen string `yaml:"listen"`
 	// TokenFile holds the token that may do all, ReadTokenFile the one that may only look.
 	TokenFile     string `yaml:"tokenFile"`
@@ -20,6 +21,26 @@ type adminConfig struct {
 	CertFile     string `yaml:"certFile"`
 	KeyFile      string `yaml:"keyFile"`
 	ClientCAFile string `yaml:"clientCAFile"`
+	// Admins and Readers are the client certificates that may do all, and that may only look: common
+	// names, or OU= and a unit. Without Admins every certificate may do all that Readers does not have.
+	Admins  []string `yaml:"admins"`
+	Readers []string `yaml:"readers"`
+}
+
+const (
+	defaultAdminListen = "127.0.0.1:9090"
+	adminOff           = "none"
+)
+
+// address is where the admin plane listens; "" nowhere. One that nobody asked for is optional.
+func (c *adminConfig) address() (listen string, optional bool) {
+	switch c.Listen {
+	case "":
+		return defaultAdminListen, true
+	case adminOff:
+		return "", false
+	}
+	return c.Listen, false
 }
 
 // etcdConfig is for a state: etcd://…. User and password come from PROVISION_ETCD_USERNAME and
@@ -38,6 +59,21 @@ type serveConfig struct {
 	Git gitConfig `yaml:"git"`
 	// KeepEvents is how many events are kept.
 	KeepEvents int `yaml:"keepEvents"`
+}
+
+// webhookConfig is a receiver of what happens, as webhook.Receiver has it.
+type webhookConfig struct {
+	Name       string        `yaml:"name"`
+	URL        string        `yaml:"url"`
+	URLFile    string        `yaml:"urlFile"`
+	Format     string        `yaml:"format"`
+	SecretFile string        `yaml:"secretFile"`
+	SecretEnv  string        `yaml:"secretEnv"`
+	Clusters   []string      `yaml:"clusters"`
+	States     []string      `yaml:"states"`
+	Causes     []string      `yaml:"causes"`
+	CAFile     string        `yaml:"caFile"`
+	Timeout    time.Duration `yaml:"timeout"`
 }
 
 // gitConfig is a branch of a git remote that holds the inventory.
@@ -93,7 +129,10 @@ func (c *config) checkouts() string { return filepath.Join(c.folder(), "inventor
 func (c *config) leaseFile() string { return filepath.Join(c.folder(), "leases") }
 
 func (c *adminConfig) check() error {
-	if c.Listen == "" {
+	if (len(c.Admins) > 0 || len(c.Readers) > 0) && c.ClientCAFile == "" {
+		return usageError("admin.admins and admin.readers are of client certificates: give admin.clientCAFile")
+	}
+	if c.Listen == "" || c.Listen == adminOff {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(c.Listen)

@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/store"
 )
 
-// tell prints an event: a line of JSON for machines, a short line for people.
+// tell shows an event: a line of JSON for machines; for people on the board, or a short line.
 func (s *session) tell(e store.Event) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
@@ -20,6 +19,9 @@ func (s *session) tell(e store.Event) {
 		if err == nil {
 			say(s.out, "%s\n", line)
 		}
+		return
+	}
+	if s.screen.shows(e) {
 		return
 	}
 	text := e.Message
@@ -32,7 +34,7 @@ func (s *session) tell(e store.Event) {
 // conclude tells how the run ended and gives the exit status.
 func (s *session) conclude(summary provisioner.Summary, err error) error {
 	if !s.asJSON {
-		s.printSummary(summary)
+		printSummary(s.out, summary)
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -45,18 +47,4 @@ func (s *session) conclude(summary provisioner.Summary, err error) error {
 		return &statusError{status: exitRefused}
 	}
 	return nil
-}
-
-func (s *session) printSummary(summary provisioner.Summary) {
-	say(s.out, "\n%d done, %d failed, %d held, %d skipped", len(summary.Done), len(summary.Failed), len(summary.Held), len(summary.Skipped))
-	if n := len(summary.Unfinished); n > 0 {
-		say(s.out, ", %d not finished", n)
-	}
-	say(s.out, "\n")
-	for _, n := range append(summary.Failed, summary.Held...) {
-		say(s.out, "\n%s %s: %s\n  -> %s\n", n.Name, strings.ToLower(n.State), n.Error, n.Hint)
-	}
-	for _, n := range summary.Skipped {
-		say(s.out, "\n%s skipped: %s\n", n.Node, n.Reason)
-	}
 }

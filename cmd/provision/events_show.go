@@ -27,6 +27,11 @@ func (a *app) events(ctx context.Context, follow bool) error {
 	if err != nil {
 		return err
 	}
+	if follow && a.flags.cluster != "" { // one that is mistyped would be waited for
+		if err := a.knownCluster(a.flags.cluster); err != nil {
+			return err
+		}
+	}
 	client, err := s.config.daemon(ctx)
 	if err != nil {
 		return err
@@ -73,7 +78,7 @@ func (s *session) storedEvents(ctx context.Context, follow bool) error {
 func stopCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop --cluster NAME",
-		Short: "End a run of a daemon where it can be carried on",
+		Short: "End a run or an upgrade of a daemon where it can be carried on",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.open()
@@ -91,7 +96,19 @@ func stopCommand(a *app) *cobra.Command {
 				return &statusError{exitFailed, "no daemon answers: see `systemctl status provision`, or name one with --server URL"}
 			}
 			defer client.Close()
-			return webStatus(client.Stop(cmd.Context(), a.flags.cluster))
+			return webStatus(stopWork(cmd.Context(), client, a.flags.cluster))
 		},
 	}
+}
+
+// stopWork ends the run of a cluster, or the upgrade when it has no run.
+func stopWork(ctx context.Context, daemon *web.Client, cluster string) error {
+	err := daemon.Stop(ctx, cluster)
+	if !errors.Is(err, web.ErrNotFound) {
+		return err
+	}
+	if errUpgrade := daemon.StopUpgrade(ctx, cluster); !errors.Is(errUpgrade, web.ErrNotFound) {
+		return errUpgrade
+	}
+	return err
 }

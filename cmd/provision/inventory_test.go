@@ -57,7 +57,7 @@ func TestValidateExitStatus(t *testing.T) {
 			}
 		})
 	}
-	if r := provision(t, "inventory", "validate", "--format", "xml"); r.status != exitUsage || !strings.Contains(r.err, "text, json, sarif or github") {
+	if r := provision(t, "inventory", "validate", "--format", "xml"); r.status != exitUsage || !strings.Contains(r.err, "text, json, sarif, github or gitlab") {
 		t.Errorf("unknown format: %d %s", r.status, r.err)
 	}
 }

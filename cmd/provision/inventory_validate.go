@@ -30,7 +30,7 @@ Exit status: 0 sound, or warnings only; 2 errors, or warnings with --strict.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.inventoryValidate(f) },
 	}
-	c.Flags().StringVar(&f.format, "format", "", "text, json, sarif (SARIF 2.1.0) or github (annotations of GitHub Actions); default text, or json with -o json")
+	c.Flags().StringVar(&f.format, "format", "", "text, json, sarif (SARIF 2.1.0), github (annotations of GitHub Actions) or gitlab (code quality report); default that of -o, which takes the same")
 	c.Flags().BoolVar(&f.strict, "strict", false, "warnings are errors")
 	return c
 }
@@ -56,22 +56,22 @@ var findingsWriters = map[string]func(*app, *inventory.Tree, inventory.Findings,
 	"github": func(a *app, _ *inventory.Tree, findings inventory.Findings, report inventory.Report) error {
 		return findings.WriteAnnotations(a.out, report)
 	},
+	"gitlab": func(a *app, _ *inventory.Tree, findings inventory.Findings, report inventory.Report) error {
+		return findings.WriteCodeQuality(a.out, report)
+	},
 }
 
 func (a *app) inventoryValidate(f validateFlags) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
+	flag, format := "--format", f.format
+	if format == "" {
+		flag, format = "-o", a.flags.output
 	}
-	switch {
-	case f.format == "" && asJSON:
-		f.format = "json"
-	case f.format == "":
-		f.format = "text"
+	if format == "table" {
+		format = "text"
 	}
-	write, known := findingsWriters[f.format]
+	write, known := findingsWriters[format]
 	if !known {
-		return usageError("--format %s: it can be text, json, sarif or github", f.format)
+		return usageError("%s %s: it can be text, json, sarif, github or gitlab", flag, format)
 	}
 	c, err := a.loadConfig()
 	if err != nil {

@@ -46,6 +46,7 @@ type app struct {
 	errOut   io.Writer
 	terminal bool // a person answers at in
 	flags    flags
+	screen   screen
 }
 
 // flags are given on the command line; empty ones are taken from the environment and provision.yaml.
@@ -60,7 +61,9 @@ type flags struct {
 	selector  string
 	exclude   string
 	output    string
+	markdown  bool // plan -o markdown
 	logLevel  string
+	noTUI     bool
 	yes       bool
 	dryRun    bool
 	reinstall string
@@ -138,8 +141,13 @@ Exit status: 0 done; 1 some node failed; 2 usage, configuration or inventory err
 	p.StringVar(&a.flags.exclude, "exclude", "", "not these nodes, written as for --node")
 	p.StringVarP(&a.flags.output, "output", "o", "table", "output: table or json")
 	p.StringVar(&a.flags.logLevel, "log-level", "warn", "log to standard error from this level on: debug, info, warn or error")
+	p.BoolVar(&a.flags.noTUI, "no-tui", false, "print lines in place of the live board, also on a terminal")
 	a.runFlags(root)
-	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), serveCommand(a), eventsCommand(a), stopCommand(a), holdCommand(a), releaseCommand(a), stateCommand(a), clusterCommand(a), upgradeCommand(a), versionCommand(a))
+	root.AddCommand(planCommand(a), doctorCommand(a), statusCommand(a), inventoryCommand(a), assetsCommand(a), bmcCommand(a), serveCommand(a), dashboardCommand(a), eventsCommand(a), watchCommand(a), stopCommand(a), reloadCommand(a), holdCommand(a), releaseCommand(a), stateCommand(a), clusterCommand(a), upgradeCommand(a), healthzCommand(a), versionCommand(a), manCommand(a), guardCommand(a))
+	root.InitDefaultCompletionCmd()
+	describe(root)
+	a.complete(root)
+	a.suggest(root)
 	return root
 }
 

@@ -55,5 +55,5 @@ func (a *app) logger() (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(a.flags.logLevel)); err != nil {
 		return nil, usageError("--log-level %s: it can be debug, info, warn or error", a.flags.logLevel)
 	}
-	return slog.New(slog.NewTextHandler(a.errOut, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewTextHandler(logLines{a}, &slog.HandlerOptions{Level: level})), nil
 }

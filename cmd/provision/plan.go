@@ -16,6 +16,9 @@ func planCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.flags.dryRun = true
+			if a.flags.output == "markdown" { // the way is that of a table, only the form is another
+				a.flags.markdown, a.flags.output = true, "table"
+			}
 			return a.provision(cmd.Context())
 		},
 	}
@@ -26,8 +29,11 @@ func planCommand(a *app) *cobra.Command {
 
 // printPlan tells the plan; machines get one document.
 func (a *app) printPlan(p provisioner.Plan, asJSON bool) error {
-	if asJSON {
+	switch {
+	case asJSON:
 		return a.printJSON(p)
+	case a.flags.markdown:
+		return planMarkdown(a.out, p)
 	}
 	return a.planTable(p)
 }

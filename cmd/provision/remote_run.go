@@ -30,24 +30,33 @@ func (s *session) provisionThrough(ctx context.Context, daemon *web.Client) erro
 		}
 		return planStatus(answer.Plan)
 	}
-	info, err := s.startConfirmed(ctx, daemon, request, answer)
+	info, plan, err := s.startConfirmed(ctx, daemon, request, answer)
 	if err != nil {
 		return err
 	}
-	return s.watchRun(ctx, daemon, info)
+	v := view{title: "run " + info.ID + " of " + info.Cluster + ", in the daemon", began: info.Started, nodes: plannedRows(plan, nil), lookup: lookupBy(daemon)}
+	var ended web.RunInfo
+	err = s.showing(ctx, v, func(ctx context.Context) (err error) {
+		ended, err = s.watchRun(ctx, daemon, info)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.concludeRemote(ended)
 }
 
 // startConfirmed starts the plan that a person has seen. When it is another one by
 // then, the person sees that one, and is asked again.
-func (s *session) startConfirmed(ctx context.Context, daemon *web.Client, request web.RunRequest, answer web.PlanAnswer) (web.RunInfo, error) {
+func (s *session) startConfirmed(ctx context.Context, daemon *web.Client, request web.RunRequest, answer web.PlanAnswer) (web.RunInfo, provisioner.Plan, error) {
 	for {
 		if !s.asJSON {
 			if err := s.planTable(answer.Plan); err != nil {
-				return web.RunInfo{}, err
+				return web.RunInfo{}, answer.Plan, err
 			}
 		}
 		if err := s.confirm(ctx, answer.Plan); err != nil {
-			return web.RunInfo{}, err
+			return web.RunInfo{}, answer.Plan, err
 		}
 		request.Digest = answer.Digest
 		info, err := daemon.Start(ctx, request)
@@ -57,13 +66,12 @@ func (s *session) startConfirmed(ctx context.Context, daemon *web.Client, reques
 			answer = *failed.Plan
 			continue
 		}
-		return info, webStatus(err)
+		return info, answer.Plan, webStatus(err)
 	}
 }
 
-// watchRun shows the events of a run until it ends, and tells how it ended. Ctrl-C
-// ends the watching, not the run.
-func (s *session) watchRun(ctx context.Context, daemon *web.Client, info web.RunInfo) error {
+// watchRun shows the events of a run until it ends. Ctrl-C ends the watching, not the run.
+func (s *session) watchRun(ctx context.Context, daemon *web.Client, info web.RunInfo) (web.RunInfo, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	last := info.After
@@ -81,17 +89,14 @@ func (s *session) watchRun(ctx context.Context, daemon *web.Client, info web.Run
 	errStream := group.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return &statusError{exitInterrupted, fmt.Sprintf("no longer watched: run %s goes on in the daemon. See it by `provision events --follow --cluster %s`, end it by `provision stop --cluster %s`", info.ID, info.Cluster, info.Cluster)}
+		return ended, &statusError{exitInterrupted, fmt.Sprintf("no longer watched: run %s goes on in the daemon. See it by `provision watch --cluster %s` or `provision events --follow --cluster %s`, end it by `provision stop --cluster %s`", info.ID, info.Cluster, info.Cluster, info.Cluster)}
 	case err != nil:
-		return webStatus(err)
+		return ended, webStatus(err)
 	case errStream != nil && !errors.Is(errStream, context.Canceled):
 		s.log.Warn("events were not seen as they came", "error", errStream)
 	}
 	// What was written between the last look of the stream and the end.
-	if err := daemon.StreamEvents(ctx, web.StreamOptions{After: last, Run: info.ID}, show); err != nil {
-		return webStatus(err)
-	}
-	return s.concludeRemote(ended)
+	return ended, webStatus(daemon.StreamEvents(ctx, web.StreamOptions{After: last, Run: info.ID}, show))
 }
 
 func (s *session) concludeRemote(ended web.RunInfo) error {

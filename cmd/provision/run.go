@@ -118,11 +118,25 @@ func (s *session) install(ctx context.Context) (err error) {
 		return err
 	}
 	var summary provisioner.Summary
-	err = serveWhile(ctx, services, func(ctx context.Context) (err error) {
-		summary, err = controller.Run(ctx, plan)
-		return err
+	err = s.showing(ctx, s.ownView(state, plan), func(ctx context.Context) error {
+		return serveWhile(ctx, services, func(ctx context.Context) (err error) {
+			summary, err = controller.Run(ctx, plan)
+			return err
+		})
 	})
 	return s.conclude(summary, err)
+}
+
+// ownView is what is to be seen of a run of this process.
+func (s *session) ownView(state *store.Store, plan provisioner.Plan) view {
+	var records []store.Node
+	if plan.Resumes != "" {
+		var err error
+		if records, err = state.Status(plan.Cluster); err != nil {
+			s.log.Warn("nodes are shown from their next step on", "error", err)
+		}
+	}
+	return view{title: "run " + plan.RunID() + " of " + plan.Cluster, began: time.Now(), nodes: plannedRows(plan, records), own: true}
 }
 
 // leadPatience is how long a run waits to lead its site: a controller that died just

@@ -18,6 +18,8 @@ import (
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/daemon"
 	"github.com/talos-provision/provision/provisioner/web"
+	"github.com/talos-provision/provision/provisioner/web/dashboard"
+	"github.com/talos-provision/provision/provisioner/webhook"
 )
 
 func serveCommand(a *app) *cobra.Command {
@@ -74,19 +76,24 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	hooks, err := s.webhooks(state, d)
+	if err != nil {
+		return err
+	}
 	if err := admin.Listen(ctx); err != nil {
 		return &statusError{exitFailed, err.Error()}
 	}
 	defer func() { _ = admin.Close() }()
-	return s.serveAll(ctx, d, src, admin)
+	return s.serveAll(ctx, d, src, admin, hooks)
 }
 
 // serveAll runs the parts of the daemon until ctx ends or one of them fails.
-func (s *session) serveAll(ctx context.Context, d *daemon.Daemon, src daemon.Source, admin *web.Server) error {
+func (s *session) serveAll(ctx context.Context, d *daemon.Daemon, src daemon.Source, admin *web.Server, hooks *webhook.Sender) error {
 	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.Run(ctx, src) })
 	group.Go(func() error { return admin.Run(ctx) })
+	group.Go(func() error { return hooks.Run(ctx) })
 	group.Go(func() error { return notifySystemd(ctx, d, s.log) })
 	group.Go(func() error { return s.reloadOnHUP(ctx, d, admin) })
 	err := group.Wait()
@@ -166,22 +173,22 @@ func (c *config) settings() (daemon.Settings, error) {
 	return daemon.Settings{AutoInstall: c.Serve.AutoInstall, MaxFailures: limit, Power: c.Power.limits(), Budgets: c.Budgets.limits()}, nil
 }
 
-// buildInfo tells which program a scrape is of.
-func buildInfo() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "provision_build_info", Help: "Always 1; the label says which version this is.", ConstLabels: prometheus.Labels{"version": version},
-	}, func() float64 { return 1 })
-}
-
 // adminServer makes the admin API of the daemon: its socket, and TCP where it is configured.
 func (s *session) adminServer(d *daemon.Daemon) (*web.Server, error) {
 	admin := s.config.Admin
+	listen, optional := admin.address()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(d.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+	registry.MustRegister(d.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.metrics)
+	pages, err := dashboard.New(dashboard.Options{Control: d, Version: version, Log: s.log})
+	if err != nil {
+		return nil, err
+	}
 	server, err := web.New(d, web.Options{
-		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Socket:  s.config.liveSocket(), Listen: admin.Listen, TokenFile: admin.TokenFile, ReadTokenFile: admin.ReadTokenFile,
-		CertFile: admin.CertFile, KeyFile: admin.KeyFile, ClientCAFile: admin.ClientCAFile, Log: s.log,
+		Dashboard: pages,
+		Metrics:   promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}),
+		Socket:    s.config.liveSocket(), Listen: listen, ListenOptional: optional, TokenFile: admin.TokenFile, ReadTokenFile: admin.ReadTokenFile,
+		CertFile: admin.CertFile, KeyFile: admin.KeyFile, ClientCAFile: admin.ClientCAFile, Admins: admin.Admins, Readers: admin.Readers,
+		Log: s.log,
 	})
 	if err != nil {
 		return nil, usageError("%v", err)

@@ -49,6 +49,11 @@ func launchDaemon(t *testing.T, f *fleet.Fleet, env ...string) *daemonProcess {
 	t.Cleanup(client.Close)
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "serve", "--config", f.ConfigFile(), "--log-level", "debug")
 	cmd.Env = slices.Concat(os.Environ(), env, []string{asProvision + "=1"})
+	if text, err := os.ReadFile(f.ConfigFile()); err != nil {
+		t.Fatal(err)
+	} else if !strings.Contains(string(text), "\nadmin:") {
+		cmd.Env = append(cmd.Env, "PROVISION_ADMIN_LISTEN=none") // the default port is one, and tests are many
+	}
 	d := &daemonProcess{Client: client, t: t, cmd: cmd, log: &logBuffer{}, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = d.log, d.log
 	if err := cmd.Start(); err != nil {

@@ -41,9 +41,10 @@ func (h *host) Controller(i provisioner.Inventory, onEvent func(store.Event)) (*
 	if err != nil {
 		return nil, err
 	}
+	h.metrics.Forget("") // another may have led meanwhile
 	return provisioner.New(provisioner.Options{
 		Inventory: i, BootURL: bootURL, Dial: h.turns.dialer(h.dial), Prober: talos.Prober{}, Delivery: delivery, Site: h.config.Site, Store: h.state,
-		Power: h.config.Power.limits(), Budgets: h.config.Budgets.limits(), OnEvent: onEvent, Leases: h.leasesByMAC, Log: h.log,
+		Power: h.config.Power.limits(), Budgets: h.config.Budgets.limits(), OnEvent: h.metrics.Events(onEvent), Leases: h.leasesByMAC, Log: h.log,
 	})
 }
 
@@ -66,6 +67,7 @@ func (h *host) Services(c *provisioner.Controller, g source.Generation) (daemon.
 
 // Prepare has the images of a plan at hand before a machine is touched.
 func (h *host) Prepare(ctx context.Context, plan provisioner.Plan) error {
+	h.metrics.Forget(plan.Cluster) // a run begins, or goes on after a pause
 	return h.pullImages(ctx, h.cache, images(plan))
 }
 

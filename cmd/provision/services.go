@@ -30,13 +30,18 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache, n
 	services, err := pxe.New(pxe.Options{
 		DHCP: dhcpOptions,
 		TFTP: &tftp.Options{
-			Listen: s.config.TFTP.Listen, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveTFTP,
+			Listen: s.config.TFTP.Listen, IPXEDir: s.config.IPXEDir, OnTransfer: each(s.metrics.TFTP, c.ObserveTFTP),
 			MaxTransfers: s.config.TFTP.MaxTransfers, MaxPerClient: s.config.TFTP.MaxPerClient,
 		},
 		HTTP: pxe.HTTP{
 			Listen: s.config.HTTP.Listen,
 			Options: httpboot.Options{
-				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP, OnProgress: c.ObserveProgress, OnScript: c.ObserveScript,
+				Director: c, Assets: cache, IPXEDir: s.config.IPXEDir, OnTransfer: c.ObserveHTTP, OnProgress: c.ObserveProgress,
+				OnScript: func(r httpboot.Request, a httpboot.Answer) {
+					s.metrics.Script(r, a)
+					c.ObserveScript(r, a)
+				},
+				OnRequest:    s.metrics.HTTP,
 				HandOut:      c.HandOut,
 				MaxTransfers: s.config.HTTP.MaxTransfers,
 			},
@@ -47,7 +52,17 @@ func (s *session) bootServices(c *provisioner.Controller, cache *assets.Cache, n
 		return nil, &statusError{exitUsage, err.Error()}
 	}
 	s.serving.Store(services)
+	s.metrics.Serving(services)
 	return services, nil
+}
+
+// each calls several observers, one after the other.
+func each[T any](observers ...func(T)) func(T) {
+	return func(seen T) {
+		for _, observe := range observers {
+			observe(seen)
+		}
+	}
 }
 
 // leasesByMAC is which addresses the DHCP server of this process gave; none while it
@@ -64,10 +79,11 @@ func (s *session) leasesByMAC() map[string]netip.Addr {
 
 // assetCache is the cache, which knows the schematics of these nodes.
 func (s *session) assetCache(nodes []inventory.Node) (*assets.Cache, error) {
-	cache, err := s.config.assetCache(assets.Options{Log: s.log})
+	cache, err := s.config.assetCache(assets.Options{Log: s.log, OnOpen: s.metrics.AssetOpened, OnFetch: s.metrics.AssetFetched})
 	if err != nil {
 		return nil, err
 	}
+	s.metrics.Caching(cache)
 	return cache, know(cache, nodes)
 }
 

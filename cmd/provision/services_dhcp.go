@@ -26,6 +26,7 @@ func (s *session) dhcpOptions(c *provisioner.Controller, nodes []inventory.Node)
 		LeaseFile: s.config.leaseFile(), OnLease: c.ObserveLease, HTTPPath: c.HTTPPath,
 		OnProblem: c.ObserveProblem, // its log tells of each too
 		OnCommit:  s.onCommit,
+		OnPacket:  s.metrics.DHCP,
 	}
 	options.Admit = s.admit(c)
 	if len(network.Interfaces) == 0 {

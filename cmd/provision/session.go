@@ -13,6 +13,7 @@ import (
 	"github.com/talos-provision/provision/inventory"
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/machineconfig"
+	"github.com/talos-provision/provision/provisioner/metrics"
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/talos"
 	"github.com/talos-provision/provision/pxe"
@@ -34,11 +35,12 @@ type session struct {
 	mayServe func(site string) error  // says whether this process leads a shared site still; nil is always
 	onCommit func([]dhcp.LeaseRecord) // takes the DHCP leases that others must know; may be nil
 	serving  atomic.Pointer[pxe.Services]
+	metrics  *metrics.Set // nil counts nothing
 }
 
 // open reads the flags that every session has, and the configuration.
 func (a *app) open() (*session, error) {
-	s := &session{app: a}
+	s := &session{app: a, metrics: metrics.New(version)}
 	var err error
 	if s.asJSON, err = a.json(); err != nil {
 		return nil, err
@@ -191,5 +193,6 @@ func (s *session) client(ctx context.Context, n inventory.Node) (*bmc.Client, er
 		Address: n.BMC.Address, Username: n.BMC.Username, Password: password, Insecure: n.BMC.Insecure,
 		CAFile: n.BMC.CAFile, Fingerprint: n.BMC.Fingerprint, LegacyTLS: n.BMC.LegacyTLS,
 		System: n.BMC.System, BootMode: n.BMC.BootMode, Boot: bmc.BootKind(n.BMC.Boot), Expected: n.Facts(), Log: s.log, Permit: permit,
+		OnRequest: s.metrics.BMC,
 	})
 }

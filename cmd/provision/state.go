@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -59,11 +57,7 @@ const backupTimeout = 10 * time.Minute
 
 // backup writes a file that is whole from its first moment on.
 func (a *app) backup(ctx context.Context, file string) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
+	asJSON, c, err := a.reading()
 	if err != nil {
 		return err
 	}
@@ -111,7 +105,7 @@ func copyState(ctx context.Context, c config, out *os.File) error {
 	s, err := c.readState(ctx)
 	switch {
 	case errors.Is(err, store.ErrInUse):
-		if errLive := askBackup(ctx, c.liveSocket(), out); errLive != nil {
+		if errLive := askBackup(ctx, c, out); errLive != nil {
 			return errors.Join(err, errLive)
 		}
 		return out.Sync()
@@ -122,47 +116,22 @@ func copyState(ctx context.Context, c config, out *os.File) error {
 }
 
 // askBackup has the process that holds the state write it: a daemon, or a run.
-func askBackup(ctx context.Context, socket string, w io.Writer) error {
-	client := http.Client{
-		Timeout: backupTimeout,
-		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		}},
+func askBackup(ctx context.Context, c config, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
+	defer cancel()
+	client := c.local(ctx)
+	if client == nil {
+		return errors.New("whoever holds it cannot be asked for a backup: try again when it has ended")
 	}
-	defer client.CloseIdleConnections()
-	for _, path := range []string{"/api/v1/backup", "/backup"} {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
-		if err != nil {
-			return err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return fmt.Errorf("ask it for a backup: %w", err)
-		}
-		if response.StatusCode == http.StatusOK {
-			_, err = io.Copy(w, response.Body)
-		}
-		if errClose := response.Body.Close(); err != nil || errClose != nil {
-			return fmt.Errorf("receive the backup: %w; try again", errors.Join(err, errClose))
-		}
-		switch response.StatusCode {
-		case http.StatusOK:
-			return nil
-		case http.StatusNotFound: // it is of another kind
-		default:
-			return fmt.Errorf("ask it for a backup: it answers %s; look into its log", response.Status)
-		}
+	defer client.Close()
+	if err := client.Backup(ctx, w); err != nil {
+		return fmt.Errorf("ask for a backup: %w", err)
 	}
-	return errors.New("it cannot be asked for a backup while it works: try again when it has ended")
+	return nil
 }
 
 func (a *app) restore(ctx context.Context, file string) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
+	asJSON, c, err := a.reading()
 	if err != nil {
 		return err
 	}
@@ -230,11 +199,7 @@ func restoreLeases(file, target string) (written bool, err error) {
 }
 
 func (a *app) check(ctx context.Context) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
+	asJSON, c, err := a.reading()
 	if err != nil {
 		return err
 	}

@@ -2,19 +2,23 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/store/storetest"
+	"github.com/talos-provision/provision/provisioner/web"
 )
 
 // stateCLI runs `provision state` with a state of its own.
@@ -138,13 +142,12 @@ func TestAStateMovesFromAFileToEtcdAndBack(t *testing.T) {
 func TestAStateThatIsInUseIsBackedUpByWhoHasIt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		serve string // the path that it answers at
+		serve func(t *testing.T, socket string, s *store.Store) // answers at the socket; nil for nobody
 		want  int
 		says  string
 	}{
-		"a daemon":                 {serve: "/api/v1/backup", want: exitDone},
-		"a run that can":           {serve: "/backup", want: exitDone},
-		"a run that cannot":        {serve: "/nodes", want: exitFailed, says: "try again when it has ended"},
+		"a run":                    {serve: serveViewer, want: exitDone},
+		"somebody else":            {serve: serveNothing, want: exitFailed, says: "see that it is a `provision serve`"},
 		"nobody that can be asked": {want: exitFailed, says: "wait for it to end"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +158,8 @@ func TestAStateThatIsInUseIsBackedUpByWhoHasIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			if tc.serve != "" {
-				answerBackups(t, filepath.Join(dir, "run.sock"), tc.serve, s)
+			if tc.serve != nil {
+				tc.serve(t, filepath.Join(dir, "run.sock"), s)
 			}
 			backup := filepath.Join(t.TempDir(), "backup")
 			status, out, errOut := stateCLI(t, dir, "backup", backup)
@@ -183,29 +186,39 @@ func TestAStateThatIsInUseIsBackedUpByWhoHasIt(t *testing.T) {
 	}
 }
 
-func answerBackups(t *testing.T, socket, path string, s *store.Store) {
+// serveViewer answers as a run does that holds the state.
+func serveViewer(t *testing.T, socket string, s *store.Store) {
+	t.Helper()
+	server, err := web.New(viewer{state: s, cluster: "a"}, web.Options{Socket: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// serveNothing answers as a program of another kind does.
+func serveNothing(t *testing.T, socket string, _ *store.Store) {
 	t.Helper()
 	var lc net.ListenConfig
 	listener, err := lc.Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-		if err := s.Backup(w); err != nil {
-			t.Error(err)
-		}
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: liveTestTimeout}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener) // until it is closed
-	}()
-	t.Cleanup(func() { _ = server.Close(); <-ended })
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}}
+	server.Start()
+	t.Cleanup(server.Close)
 }
-
-const liveTestTimeout = backupTimeout
 
 func TestACheckOfTheStateIsOneDocument(t *testing.T) {
 	t.Parallel()
@@ -219,7 +232,7 @@ func TestACheckOfTheStateIsOneDocument(t *testing.T) {
 		t.Errorf("report %+v", report)
 	}
 	status, out, _ = stateCLI(t, dir, "check")
-	for _, want := range []string{"schema 2", "nodes", "newest event: 1", "a/n1 Ready", "unfinished run: r1 of a"} {
+	for _, want := range []string{"schema " + store.SchemaVersion, "nodes", "newest event: 1", "a/n1 Ready", "unfinished run: r1 of a"} {
 		if status != exitDone || !strings.Contains(out, want) {
 			t.Errorf("status %d, %q is not in:\n%s", status, want, out)
 		}

@@ -34,11 +34,7 @@ func statusCommand(a *app) *cobra.Command {
 
 // statusUnknown shows unknown machines as files that can be put into the inventory.
 func (a *app) statusUnknown(ctx context.Context) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
+	asJSON, c, err := a.reading()
 	if err != nil {
 		return err
 	}
@@ -68,11 +64,7 @@ func asked(m store.Unknown) httpboot.Request {
 }
 
 func (a *app) status(ctx context.Context) error {
-	asJSON, err := a.json()
-	if err != nil {
-		return err
-	}
-	c, err := a.loadConfig()
+	asJSON, c, err := a.reading()
 	if err != nil {
 		return err
 	}
@@ -86,6 +78,11 @@ func (a *app) status(ctx context.Context) error {
 	}
 	if nodes, err = a.selected(c, nodes); err != nil {
 		return err
+	}
+	if len(nodes) == 0 && a.flags.cluster != "" {
+		if err := a.knownCluster(a.flags.cluster); err != nil {
+			return err
+		}
 	}
 	if asJSON {
 		return a.printJSON(nodes)

@@ -49,6 +49,42 @@ func (v viewer) Nodes(_ context.Context, cluster string) ([]store.Node, error) {
 	return v.state.Status(cluster)
 }
 
+// Fleet implements web.Controller.
+func (v viewer) Fleet(context.Context, string) ([]web.InventoryNode, error) {
+	return nil, web.NotFound("a single run follows no inventory")
+}
+
+// Detail implements web.Controller.
+func (v viewer) Detail(_ context.Context, cluster, node string) (web.NodeDetail, error) {
+	return web.DetailOf(v.state, cluster, node)
+}
+
+// Collisions implements web.Controller.
+func (v viewer) Collisions(context.Context) ([]web.Collision, error) {
+	return nil, web.NotFound("a single run follows no inventory")
+}
+
+// Upgrades implements web.Controller.
+func (v viewer) Upgrades(context.Context) ([]web.UpgradeInfo, error) { return web.UpgradesOf(v.state) }
+
+// PlanUpgrade implements web.Controller.
+func (v viewer) PlanUpgrade(context.Context, web.UpgradeRequest) (web.UpgradePlanAnswer, error) {
+	return web.UpgradePlanAnswer{}, v.busy()
+}
+
+// StartUpgrade implements web.Controller.
+func (v viewer) StartUpgrade(context.Context, web.UpgradeRequest) (web.UpgradeInfo, error) {
+	return web.UpgradeInfo{}, v.busy()
+}
+
+// StopUpgrade implements web.Controller.
+func (v viewer) StopUpgrade(ctx context.Context, cluster string) error { return v.Stop(ctx, cluster) }
+
+// AbandonUpgrade implements web.Controller.
+func (v viewer) AbandonUpgrade(context.Context, string) (web.UpgradeInfo, error) {
+	return web.UpgradeInfo{}, v.busy()
+}
+
 // Unknown implements web.Controller.
 func (v viewer) Unknown(context.Context) ([]store.Unknown, error) { return v.state.UnknownMachines() }
 
@@ -57,24 +93,10 @@ const eventPoll = 500 * time.Millisecond
 
 // Events implements web.Controller.
 func (v viewer) Events(ctx context.Context, after uint64, follow bool, visit func(uint64, store.Event) error) error {
-	for {
-		var failed error
-		err := v.state.EventsAfter(after, func(seq uint64, e store.Event) bool {
-			if failed = ctx.Err(); failed == nil {
-				failed = visit(seq, e)
-			}
-			after = seq
-			return failed == nil
-		})
-		if err = errors.Join(failed, err); err != nil || !follow {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(eventPoll):
-		}
+	if !follow {
+		return v.state.Replay(ctx, after, visit)
 	}
+	return v.state.Follow(ctx, after, store.News{Poll: eventPoll}, visit)
 }
 
 // Holds implements web.Controller.
