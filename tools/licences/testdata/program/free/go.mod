@@ -1,0 +1,3 @@
+module example.com/free
+
+go 1.26.6

@@ -1,0 +1,5 @@
+// Package silent is a fixture.
+package silent
+
+// Name is its name.
+const Name = "silent"
