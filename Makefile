@@ -13,7 +13,7 @@ CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
 # Many tests wait for machines and timers rather than for a processor: -parallel 4.
 TESTFLAGS ?= -race -count=1 -timeout 20m -parallel 4
 
-.PHONY: help build test unit e2e e2e-talos chaos lint fmt demo demo-ready demo-upgrade bench bench-boot bench-fleet fuzz image deps clean
+.PHONY: help build test unit e2e e2e-talos chaos lint fmt demo demo-dashboard demo-ready demo-upgrade bench bench-boot bench-fleet docs fuzz image deb release-check deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,8 +42,10 @@ e2e-talos: ## The same on real Talos files: TALOS_KERNEL=... TALOS_INITRAMFS=...
 	$(MAKE) deps
 	E2E=required TALOS_KERNEL='$(abspath $(TALOS_KERNEL))' TALOS_INITRAMFS='$(abspath $(TALOS_INITRAMFS))' go test $(TESTFLAGS) -timeout 120m -v ./e2e
 
-lint: ## Run golangci-lint as pinned in tools/go.mod
+lint: ## Run golangci-lint, and look for vulnerabilities and licences of what is linked, as pinned in tools/
 	$(GOTOOL) golangci-lint run ./...
+	go test -C tools/licences ./... && go run -C tools/licences . -dir '$(CURDIR)' ./cmd/...
+	go test -C tools/vuln ./... && go run -C tools/vuln . -dir '$(CURDIR)' ./...
 
 fmt: ## Format the code
 	$(GOTOOL) golangci-lint fmt ./...
@@ -51,11 +53,19 @@ fmt: ## Format the code
 demo: build ## Provision 12 emulated nodes in three chassis on this machine, without root
 	bash cmd/fleetsim/demo.sh
 
+demo-dashboard: build ## The same through a daemon, with its dashboard to watch, until Ctrl-C
+	bash cmd/fleetsim/demo-dashboard.sh
+
 demo-ready: build ## Take six emulated nodes of two clusters from powered off to Ready, without root
 	bash cmd/fleetsim/demo-ready.sh
 
 demo-upgrade: build ## Take a running emulated cluster of 3+3 nodes two minor versions up, without root
 	bash cmd/fleetsim/demo-upgrade.sh
+
+docs: ## Build the documentation into site/, and check every link of it (Debian's mkdocs; root the first time)
+	sh docs/site/deps.sh
+	mkdocs build --strict --quiet --clean
+	go run ./docs/site/check -hosts site .
 
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
@@ -73,10 +83,17 @@ fuzz: ## Fuzz every parser for FUZZTIME (30s) each
 	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
 	  done; done
 
-image: ## Build the container image with buildah, podman or docker, whichever is here
-	@for tool in buildah podman docker; do \
-	  if command -v $$tool >/dev/null; then exec $$tool build -t talos-provision:$(VERSION) --build-arg VERSION=$(VERSION) .; fi; \
-	done; echo "no buildah, podman or docker here: install one of them" >&2; exit 1
+image: ## Build the container image with buildah, podman or docker; without a registry on a Debian made here
+	VERSION='$(VERSION)' bash deploy/image/build.sh talos-provision:$(VERSION) talos-provision:latest
+
+deb: ## Build the Debian package into dist/
+	VERSION='$(VERSION)' bash deploy/deb/build.sh dist
+
+release-check: ## Build all of a release, install it, boot it under systemd and as a container, and check it (root; 5 minutes)
+	sh deploy/image/deps.sh
+	VERSION='$(VERSION)' bash deploy/release/dist.sh dist
+	$(MAKE) image
+	INSTALL=required E2E=required VERSION='$(VERSION)' go test -count=1 -timeout 20m -v ./e2e/install
 
 deps: ## Install what the end-to-end tests need (QEMU, OVMF, iPXE, a kernel); quick when it is all here
 	bash e2e/deps.sh

@@ -16,7 +16,9 @@
 #   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/sbsigntool/    what signs them
 #   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/talosctl/      talosctl, built from e2e/talosctl/go.mod
 #   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/etcd/          etcd
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/prometheus/    promtool, which checks metrics and alert rules
 #   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/kube-apiserver/  kube-apiserver, built from e2e/kubernetes/go.mod
+#   ${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision/axe/           axe-core, which checks pages for who cannot see them
 set -eu
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/talos-provision
@@ -30,6 +32,10 @@ STUB=usr/lib/systemd/boot/efi/linuxx64.efi.stub
 TALOSCTL=$CACHE/talosctl/talosctl
 TALOSCTL_MODULE=$(cd "$(dirname "$0")" && pwd)/talosctl
 ETCD=$CACHE/etcd
+PROMETHEUS=$CACHE/prometheus
+AXE=$CACHE/axe
+AXE_VERSION=4.14.1
+AXE_SUM=29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
 KUBE=$CACHE/kube-apiserver/kube-apiserver
 KUBE_MODULE=$(cd "$(dirname "$0")" && pwd)/kubernetes
 
@@ -51,15 +57,27 @@ dosfstools mkfs.vfat
 mtools mcopy
 xz-utils xz
 busybox busybox
+tmux tmux
 udhcpc udhcpc
 isc-dhcp-client dhclient
+chromium chromium
+fonts-dejavu-core /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
 curl curl
+wget wget
 openssl openssl
 dnsmasq-base dnsmasq
 kea-admin perfdhcp
 tftp-hpa tftp
 qemu-system-arm qemu-system-aarch64
-qemu-efi-aarch64 /usr/share/AAVMF/AAVMF_CODE*.fd'
+qemu-efi-aarch64 /usr/share/AAVMF/AAVMF_CODE*.fd
+bash-completion /usr/share/bash-completion/bash_completion
+zsh zsh
+fish fish
+man-db man
+jq jq
+yamllint yamllint
+systemd systemd-analyze
+shellcheck shellcheck'
 
 PATH=$PATH:/usr/sbin:/sbin
 export PATH LC_ALL=C DEBIAN_FRONTEND=noninteractive
@@ -100,6 +118,11 @@ kube_good() {
 	[ -x "$KUBE" ] && [ "$("$KUBE" --version 2>/dev/null)" = "Kubernetes $kube_version" ]
 }
 
+# axe_good: is axe-core there, and the file that the tests were written for?
+axe_good() {
+	[ -r "$AXE/axe.min.js" ] && printf '%s  %s\n' "$AXE_SUM" "$AXE/axe.min.js" | sha256sum --check --status 2>/dev/null
+}
+
 # kernel_good DIR
 kernel_good() {
 	present "$1/boot/vmlinuz-*" || return 1
@@ -107,7 +130,7 @@ kernel_good() {
 }
 
 unpacked_good() {
-	ipxe_good && kernel_good "$KERNEL" && kernel_good "$KERNEL_ARM64" && present "$DHCRELAY/usr/sbin/dhcrelay" && present "$BOOTEFI/$STUB" && present "$SBSIGN/usr/bin/sbsign" && present "$ETCD/usr/bin/etcd" && talosctl_good && kube_good
+	ipxe_good && kernel_good "$KERNEL" && kernel_good "$KERNEL_ARM64" && present "$DHCRELAY/usr/sbin/dhcrelay" && present "$BOOTEFI/$STUB" && present "$SBSIGN/usr/bin/sbsign" && present "$ETCD/usr/bin/etcd" && present "$PROMETHEUS/usr/bin/promtool" && axe_good && talosctl_good && kube_good
 }
 
 report() {
@@ -242,6 +265,19 @@ fetch_unpacked() {
 	rm -rf "$work"
 }
 
+# fetch_axe takes one file out of an npm package; nothing of it is run here.
+fetch_axe() {
+	command -v npm >/dev/null 2>&1 || fail "there is no npm to download axe-core with: install Node.js, or put axe.min.js of axe-core $AXE_VERSION into $AXE"
+	work=$(mktemp -d "$CACHE/fetch.XXXXXX")
+	say "downloading axe-core $AXE_VERSION"
+	(cd "$work" && npm pack --silent "axe-core@$AXE_VERSION" >/dev/null && tar -xzf axe-core-*.tgz package/axe.min.js) ||
+		fail "cannot download axe-core: check the network and npm's registry"
+	mkdir -p "$AXE"
+	mv "$work/package/axe.min.js" "$AXE/axe.min.js"
+	rm -rf "$work"
+	axe_good || fail "the downloaded axe-core is not the one the tests were written for (SHA-256 differs): compare AXE_SUM in $0"
+}
+
 # build_talosctl builds it from source, in a module of its own: the first time
 # takes about five minutes of processor time.
 build_talosctl() {
@@ -292,6 +328,8 @@ main() {
 	present "$SBSIGN/usr/bin/sbsign" || fetch_unpacked sbsigntool "$SBSIGN"
 	# This one would start a service too.
 	present "$ETCD/usr/bin/etcd" || fetch_unpacked etcd-server "$ETCD"
+	present "$PROMETHEUS/usr/bin/promtool" || fetch_unpacked prometheus "$PROMETHEUS"
+	axe_good || fetch_axe
 	talosctl_good || build_talosctl
 	kube_good || build_kube
 	report

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"bytes"
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -45,6 +46,7 @@ func newCommand(t *testing.T, program string, f *fleet.Fleet) controller {
 func (c *command) start() {
 	c.t.Helper()
 	c.cmd = exec.CommandContext(c.t.Context(), c.program, c.args...)
+	c.cmd.Env = append(os.Environ(), "PROVISION_ADMIN_LISTEN=none") // the default port may be anybody's
 	c.log = &bytes.Buffer{}
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	if err := c.cmd.Start(); err != nil {

@@ -47,6 +47,7 @@ func (c *controller) start() {
 	line := append(append([]string{}, c.prefix...), binary, "serve", "--config", c.config, "--log-level", "debug")
 	c.process = exec.Command(line[0], line[1:]...) //nolint:noctx // kill ends it, at the latest with the test
 	c.process.Stdout, c.process.Stderr = log, log
+	c.process.Env = append(os.Environ(), "PROVISION_ADMIN_LISTEN=none") // the default port is one, and controllers are several
 	if c.ended, err = launch(c.process); err != nil {
 		c.t.Fatal(err)
 	}
