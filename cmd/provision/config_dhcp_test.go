@@ -87,7 +87,7 @@ dhcp:
 			if _, err := dhcp.New(*got); err != nil {
 				t.Errorf("the server refuses them: %v", err)
 			}
-			got.OnLease, got.OnProblem, got.HTTPPath = nil, nil, nil
+			got.OnLease, got.OnProblem, got.OnPacket, got.HTTPPath = nil, nil, nil, nil
 			if diff := cmp.Diff(tc.want, *got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}

@@ -34,9 +34,14 @@ func TestI9TheDaemonTellsNoSecret(t *testing.T) {
 			shown[strings.Join(args, " ")+config] = []byte(r.out + r.err)
 		}
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/nodes", "/unknown", "/runs", "/holds", "/inventory", "/events", "/backup"} {
+	for _, path := range []string{"/healthz", "/readyz", "/nodes", "/unknown", "/runs", "/holds", "/inventory", "/events", "/inventory/nodes", "/nodes/prod/node-01", "/collisions", "/upgrades"} {
 		shown[path] = s.get(t, path)
 	}
+	var copied bytes.Buffer
+	if err := d.Backup(t.Context(), &copied); err != nil { // who may only look gets none
+		t.Fatal(err)
+	}
+	shown["/backup"] = copied.Bytes()
 	answer, err := d.Plan(t.Context(), web.RunRequest{Cluster: "prod", Reinstall: "node-01"})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,10 @@ type viewer struct {
 var _ web.Controller = viewer{}
 
 func (v viewer) busy() error {
-	return web.BusyWith(web.Busy{Run: "begun by a command on this host", Cluster: v.cluster})
+	return &web.Error{
+		Code: web.CodeBusy, Message: "the state is in use by another provision on this host: a command works on " + v.cluster,
+		Hint: "wait for it to end, or end it by Ctrl-C", Busy: []web.Busy{{Run: "begun by a command", Cluster: v.cluster}},
+	}
 }
 
 // Plan implements web.Controller: what a second run would do is not known while this one works.

@@ -108,7 +108,11 @@ func PlanChanged(now PlanAnswer) *Error {
 func BusyWith(others ...Busy) *Error {
 	texts := make([]string, 0, len(others))
 	for _, o := range others {
-		texts = append(texts, fmt.Sprintf("run %s of %s has %s", o.Run, o.Cluster, someOf(o.Nodes)))
+		has := "works on the cluster"
+		if len(o.Nodes) > 0 {
+			has = "has " + someOf(o.Nodes)
+		}
+		texts = append(texts, fmt.Sprintf("run %s of %s %s", o.Run, o.Cluster, has))
 	}
 	return &Error{
 		Code: CodeBusy, Message: strings.Join(texts, "; "),

@@ -173,8 +173,10 @@ func (h *Handler) serveScript(w *response, r *http.Request) {
 	if req.Head {
 		return
 	}
-	// Whoever is told may take its time; the machine does not wait for that.
-	_ = w.ctl.Flush() // an error is of a machine that went away
+	if answer.Node != "" {
+		// A state that is out of reach for a moment must not keep a node of the inventory waiting.
+		_ = w.ctl.Flush() // an error is of a machine that went away
+	}
 	h.tell(req, answer)
 }
 
