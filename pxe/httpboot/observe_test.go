@@ -29,7 +29,7 @@ func TestEveryRequestIsToldAtItsEnd(t *testing.T) {
 				<-slow // who is told takes its time
 			}
 		},
-		Director: director{"A1": installed(node01)}, Assets: cache, IPXEDir: ipxeDir(t),
+		Director: director{"A1": installed(node01), "late": installed(node01)}, Assets: cache, IPXEDir: ipxeDir(t),
 		HandOut: func(token string, _ netip.Addr) (Handout, bool) {
 			return Handout{Data: []byte("machine: {}\n"), Done: func(bool) {}}, token == "good"
 		},
