@@ -375,3 +375,20 @@ func TestTheBoardOfARunInTheDaemonOnlyLooks(t *testing.T) {
 		t.Errorf("the daemon ended with status %d", status)
 	}
 }
+
+// An upgrade has the board of a run: Ctrl-C ends it where --continue goes on.
+func TestTheBoardShowsAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newUpgradeSite(t, fleet.Config{Clusters: []fleet.Cluster{{Name: "prod", ControlPlanes: 1, Workers: 1}}, InstallTime: 8 * time.Second})
+	args := append([]string{"upgrade", "--config", s.ConfigFile(), "--cluster", "prod", "--single-node", "--yes"}, withoutKubernetes...)
+	w := openWindow(t, "xterm", 100, 24)
+	w.run("", append(args, "--to", after)...)
+	w.await("node-02", "? help", "Drained", "from Talos "+before+" to "+after)
+	w.press("C-c")
+	w.await("status=130", "carry the upgrade on with --continue", "1 on their way")
+	w.isSane()
+	w.run("clear; ", append(args, "--continue")...)
+	w.await("2 upgraded, 0 failed", "status=0")
+	w.isSane()
+	s.allRun(after)
+}

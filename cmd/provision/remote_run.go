@@ -71,10 +71,28 @@ func (s *session) startConfirmed(ctx context.Context, daemon *web.Client, reques
 }
 
 // watchRun shows the events of a run until it ends. Ctrl-C ends the watching, not the run.
-func (s *session) watchRun(ctx context.Context, daemon *web.Client, info web.RunInfo) (web.RunInfo, error) {
+func (s *session) watchRun(ctx context.Context, daemon *web.Client, info web.RunInfo) (ended web.RunInfo, err error) {
+	w := remoteWork{name: "run " + info.ID, id: info.ID, cluster: info.Cluster, after: info.After}
+	err = s.watchWork(ctx, daemon, w, func(ctx context.Context) (err error) {
+		ended, err = daemon.Wait(ctx, info.ID)
+		return err
+	})
+	return ended, err
+}
+
+// remoteWork is work of a daemon that somebody watches.
+type remoteWork struct {
+	name        string // for a person
+	id, cluster string
+	after       uint64 // the newest event from before it
+}
+
+// watchWork shows the events of work in a daemon until wait, which waits for its end,
+// returns. When ctx ends the work goes on, and how to see it again is told.
+func (s *session) watchWork(ctx context.Context, daemon *web.Client, w remoteWork, wait func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	last := info.After
+	last := w.after
 	show := func(e web.Event) error { //nolint:unparam // StreamEvents takes it so
 		last = e.Seq
 		s.tell(e.Event)
@@ -82,21 +100,21 @@ func (s *session) watchRun(ctx context.Context, daemon *web.Client, info web.Run
 	}
 	var group errgroup.Group
 	group.Go(func() error {
-		return daemon.StreamEvents(watching, web.StreamOptions{After: info.After, Follow: true, Run: info.ID}, show)
+		return daemon.StreamEvents(watching, web.StreamOptions{After: w.after, Follow: true, Run: w.id}, show)
 	})
-	ended, err := daemon.Wait(ctx, info.ID)
+	err := wait(ctx)
 	stop()
 	errStream := group.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return ended, &statusError{exitInterrupted, fmt.Sprintf("no longer watched: run %s goes on in the daemon. See it by `provision watch --cluster %s` or `provision events --follow --cluster %s`, end it by `provision stop --cluster %s`", info.ID, info.Cluster, info.Cluster, info.Cluster)}
+		return &statusError{exitInterrupted, fmt.Sprintf("no longer watched: %s goes on in the daemon. See it by `provision watch --cluster %s` or `provision events --follow --cluster %s`, end it by `provision stop --cluster %s`", w.name, w.cluster, w.cluster, w.cluster)}
 	case err != nil:
-		return ended, webStatus(err)
+		return webStatus(err)
 	case errStream != nil && !errors.Is(errStream, context.Canceled):
 		s.log.Warn("events were not seen as they came", "error", errStream)
 	}
 	// What was written between the last look of the stream and the end.
-	return ended, webStatus(daemon.StreamEvents(ctx, web.StreamOptions{After: last, Run: info.ID}, show))
+	return webStatus(daemon.StreamEvents(ctx, web.StreamOptions{After: last, Run: w.id}, show))
 }
 
 func (s *session) concludeRemote(ended web.RunInfo) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/talos-provision/provision/cmd/provision/board"
 	"github.com/talos-provision/provision/provisioner"
 	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/upgrade"
 	"github.com/talos-provision/provision/provisioner/web"
 )
 
@@ -49,6 +50,34 @@ func plannedRows(p provisioner.Plan, records []store.Node) []board.Node {
 			row.State, row.Cause, row.Hint = string(provisioner.Failed), string(n.Cause), n.Hint
 		case begun:
 			row.State, row.Since, row.Attempts, row.Message = r.State, r.Since, r.Attempts, r.Message
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// upgradeRows are the nodes that an upgrade works on, before anything has happened.
+func upgradeRows(p upgrade.Plan) []board.Node {
+	rows := make([]board.Node, 0, len(p.Nodes))
+	for _, n := range p.Nodes {
+		row := board.Node{
+			Cluster: p.Cluster, Name: n.Node, State: string(upgrade.Pending), Goal: string(upgrade.Upgraded),
+			Message: "from Talos " + n.Version.String() + " to " + stopsText(n.Stops),
+			Facts: []board.Fact{
+				{Label: "role", Value: n.Role}, {Label: "address", Value: n.Host}, {Label: "plan", Value: string(n.Action)},
+				{Label: "Talos", Value: n.Version.String()}, {Label: "image", Value: n.Image}, {Label: "reasons", Value: codesOf(n.Findings)},
+			},
+		}
+		switch n.Action {
+		case upgrade.ActionExclude:
+			continue
+		case upgrade.ActionDone:
+			row.State, row.Message = string(upgrade.Upgraded), "runs Talos "+n.Version.String()+" already"
+		case upgrade.ActionHold:
+			row.State, row.Message = string(upgrade.Held), codesOf(n.Findings)
+		case upgrade.ActionResume:
+			row.Message = "an unfinished upgrade has touched it: it comes first"
+		case upgrade.ActionUpgrade:
 		}
 		rows = append(rows, row)
 	}

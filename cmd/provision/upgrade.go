@@ -191,7 +191,12 @@ func (u *upgrader) work(ctx context.Context) error {
 	if err := u.confirmPlan(ctx, plan); err != nil {
 		return err
 	}
-	result, err := w.run(ctx, plan)
+	var result upgrade.Result
+	v := view{title: "upgrade of " + plan.Cluster + " to Talos " + plan.Target.String(), began: time.Now(), nodes: upgradeRows(plan), own: true}
+	err = u.showing(ctx, v, func(ctx context.Context) (err error) {
+		result, err = w.run(ctx, plan)
+		return err
+	})
 	return u.concludeUpgrade(ctx, result, err)
 }
 

@@ -42,7 +42,7 @@ func (u *upgrader) concludeUpgrade(ctx context.Context, result upgrade.Result, e
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return &statusError{exitFailed, fmt.Sprintf("stopped: %v", cause)}
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) { // the latter by Ctrl-C on the board
 		return &statusError{exitInterrupted, "interrupted: carry the upgrade on with --continue"}
 	}
 	for _, ending := range upgradeEndings {

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"github.com/talos-provision/provision/provisioner/upgrade"
 	"github.com/talos-provision/provision/provisioner/web"
@@ -56,7 +54,7 @@ func (s *session) upgradeThrough(ctx context.Context, daemon *web.Client, f upgr
 	if err != nil {
 		return webStatus(err)
 	}
-	return u.watch(ctx, daemon, info)
+	return u.watch(ctx, daemon, plan, info)
 }
 
 func planOf(answer web.UpgradePlanAnswer) (plan upgrade.Plan, err error) {
@@ -72,33 +70,18 @@ func planOf(answer web.UpgradePlanAnswer) (plan upgrade.Plan, err error) {
 
 // watch shows the events of an upgrade until it ends, and tells how. Ctrl-C ends the
 // watching, not the upgrade.
-func (u *upgrader) watch(ctx context.Context, daemon *web.Client, info web.UpgradeInfo) error {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	last := info.After
-	show := func(e web.Event) error { //nolint:unparam // StreamEvents takes it so
-		last = e.Seq
-		u.tell(e.Event)
-		return nil
-	}
-	var group errgroup.Group
-	group.Go(func() error {
-		return daemon.StreamEvents(watching, web.StreamOptions{After: info.After, Follow: true, Run: info.ID}, show)
+func (u *upgrader) watch(ctx context.Context, daemon *web.Client, plan upgrade.Plan, info web.UpgradeInfo) error {
+	w := remoteWork{name: "the upgrade " + info.ID, id: info.ID, cluster: info.Cluster, after: info.After}
+	v := view{title: "upgrade " + info.ID + " of " + info.Cluster + ", in the daemon", began: time.Now(), nodes: upgradeRows(plan), lookup: lookupBy(daemon)}
+	var ended web.UpgradeInfo
+	err := u.showing(ctx, v, func(ctx context.Context) error {
+		return u.watchWork(ctx, daemon, w, func(ctx context.Context) (err error) {
+			ended, err = daemon.WaitUpgrade(ctx, info.Cluster, info.ID)
+			return err
+		})
 	})
-	ended, err := daemon.WaitUpgrade(ctx, info.Cluster, info.ID)
-	stop()
-	errStream := group.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return &statusError{exitInterrupted, fmt.Sprintf("no longer watched: the upgrade %s goes on in the daemon. See it by `provision events --follow --cluster %s`, end it by `provision stop --cluster %s`", info.ID, info.Cluster, info.Cluster)}
-	case err != nil:
-		return webStatus(err)
-	case errStream != nil && !errors.Is(errStream, context.Canceled):
-		u.log.Warn("events were not seen as they came", "error", errStream)
-	}
-	// What was written between the last look of the stream and the end.
-	if err := daemon.StreamEvents(ctx, web.StreamOptions{After: last, Run: info.ID}, show); err != nil {
-		return webStatus(err)
+	if err != nil {
+		return err
 	}
 	return u.concludeServed(ended)
 }

@@ -32,17 +32,20 @@ func (n Node) ID() string { return n.Cluster + "/" + n.Name }
 
 // The states that end a node's part of a run whatever its goal is.
 const (
-	stateFailed  = "Failed"
-	stateHeld    = "Held"
-	stateReady   = "Ready"
-	statePending = "Pending"
-	stateCycled  = "PowerCycled"
+	stateFailed   = "Failed"
+	stateHeld     = "Held"
+	stateReady    = "Ready"
+	stateUpgraded = "Upgraded"
+	statePending  = "Pending"
+	stateCycled   = "PowerCycled"
 )
 
-// life is the order of the states of a node, the ones to look at first.
+// life is the order of the states of a node, the ones to look at first: of its
+// installation, and of an upgrade.
 func life() []string {
 	return []string{
-		stateFailed, stateHeld, statePending, "Identified", "Armed", stateCycled, "Booting", "Maintenance", "Configured", "Installed", stateReady,
+		stateFailed, stateHeld, statePending, "Identified", "Armed", stateCycled, "Booting", "Maintenance", "Configured", "Installed",
+		"Gated", "Cordoned", "Drained", "Upgrading", "Rebooting", "Verifying", "Uncordoned", stateReady, stateUpgraded,
 	}
 }
 
@@ -53,7 +56,7 @@ func (n Node) done() bool {
 	if n.State == stateFailed || n.State == stateHeld {
 		return false
 	}
-	return n.State == stateReady || n.Goal != "" && rank(n.State) >= rank(n.Goal)
+	return n.State == stateReady || n.State == stateUpgraded || n.Goal != "" && rank(n.State) >= rank(n.Goal)
 }
 
 // underway says whether anything is still to happen to the node.
