@@ -13,7 +13,7 @@ CACHE     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/talos-provision
 # Many tests wait for machines and timers rather than for a processor: -parallel 4.
 TESTFLAGS ?= -race -count=1 -timeout 20m -parallel 4
 
-.PHONY: help build test unit e2e e2e-talos chaos lint fmt demo demo-dashboard demo-ready demo-upgrade bench bench-boot bench-fleet docs fuzz image deb release-check deps clean
+.PHONY: help build test unit e2e e2e-talos chaos lint fmt demo demo-dashboard demo-ready demo-upgrade bench bench-boot bench-fleet docs screenshots fuzz image deb release-check deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ docs: ## Build the documentation into site/, and check every link of it (Debian'
 	sh docs/site/deps.sh
 	mkdocs build --strict --quiet --clean
 	go run ./docs/site/check -hosts site .
+
+screenshots: deps ## Pictures of the dashboard's pages with 0, 12 and 1,000 nodes into dist/screenshots/
+	SCREENSHOTS='$(CURDIR)/dist/screenshots' E2E=required go test -count=1 -run TestPicturesOfThePages ./e2e/dashboard
 
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

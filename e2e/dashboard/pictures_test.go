@@ -12,11 +12,16 @@ import (
 // moment is when the fleets of the pictures are.
 var moment = time.Date(2026, 11, 30, 21, 30, 0, 0, time.UTC)
 
-// SCREENSHOTS=DIR go test -run Pictures ./e2e/dashboard writes pictures of all pages. Those of
+// `make screenshots` writes pictures of all pages to the folder SCREENSHOTS. Those of
 // docs/images are made of them by pngquant --speed 1 --quality 60-90 --strip 64. Without
 // SCREENSHOTS one is made and thrown away.
 func TestPicturesOfThePages(t *testing.T) {
 	folder := os.Getenv("SCREENSHOTS")
+	if folder != "" {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	twelve, thousand := dashboardtest.Size{Clusters: 2, Nodes: 12}, dashboardtest.Size{Clusters: 6, Nodes: 1000}
 	for _, picture := range []struct {
 		name   string

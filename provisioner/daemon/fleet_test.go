@@ -64,9 +64,22 @@ func TestANodeIsShownByAllWhoSawIt(t *testing.T) {
 		t.Errorf("error %v, %s", err, diff)
 	}
 	upgrades, err := d.Upgrades(t.Context())
-	wantUpgrades := []web.UpgradeInfo{{ID: "u1", Cluster: "demo", Target: "v1.13.9", Nodes: []web.UpgradeNode{{Node: "node-01", State: "Drained"}}}}
+	wantUpgrades := []web.UpgradeInfo{{
+		ID: "u1", Cluster: "demo", Target: "v1.13.9", Nodes: []web.UpgradeNode{{Node: "node-01", State: "Drained"}},
+		Stopped: "whoever worked on it has ended: carry it on with `provision upgrade --cluster demo --continue`", // nobody has its nodes
+	}}
 	if diff := cmp.Diff(wantUpgrades, upgrades); diff != "" || err != nil {
 		t.Errorf("error %v, %s", err, diff)
+	}
+	claim, err := h.state.Claim(t.Context(), []string{first.ID()}, "upgrade of demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if upgrades, err := d.Upgrades(t.Context()); err != nil || upgrades[0].Stopped != "" {
+		t.Errorf("one that another works on: %+v, error %v", upgrades, err)
+	}
+	if err := claim.Release(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	// One that left the inventory is still shown, one that nobody knows is not.
 	if gone, err := d.Detail(t.Context(), "gone", "old"); err != nil || gone.Inventory != nil || gone.Record == nil {

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/talos-provision/provision/provisioner/store"
 	"github.com/talos-provision/provision/provisioner/upgrade"
 	"github.com/talos-provision/provision/provisioner/web"
 )
@@ -218,6 +221,10 @@ func (d *Daemon) Upgrades(context.Context) ([]web.UpgradeInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	holders, err := d.opts.Store.Holders()
+	if err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	told := map[string]bool{}
@@ -225,6 +232,9 @@ func (d *Daemon) Upgrades(context.Context) ([]web.UpgradeInfo, error) {
 		if j := d.upgrades[all[i].Cluster]; j != nil && j.id == all[i].ID {
 			told[j.cluster] = true
 			j.tell(&all[i])
+		}
+		if u := &all[i]; !u.Active && u.Finished.IsZero() && u.Stopped == "" && !worksOn(holders, u.Cluster) {
+			u.Stopped = "whoever worked on it has ended: carry it on with `provision upgrade --cluster " + u.Cluster + " --continue`"
 		}
 	}
 	for cluster, j := range d.upgrades {
@@ -235,6 +245,11 @@ func (d *Daemon) Upgrades(context.Context) ([]web.UpgradeInfo, error) {
 		}
 	}
 	return all, nil
+}
+
+// worksOn says whether anybody has the nodes of a cluster, this controller or another.
+func worksOn(holders []store.Holder, cluster string) bool {
+	return slices.ContainsFunc(holders, func(h store.Holder) bool { return strings.HasPrefix(h.Key, cluster+"/") })
 }
 
 // tell adds what this process knows of its upgrade.

@@ -23,6 +23,7 @@ var notices = map[string]string{
 	"held":     "Held. No run touches this node's power until it is released.",
 	"released": "Released. Runs may work on this node again.",
 	"stopped":  "Stopped. The run can be carried on with `provision --cluster NAME`.",
+	"halted":   "Stopped. The upgrade can be carried on with `provision upgrade --cluster NAME --continue`.",
 	"reload":   "The daemon looks at the inventory now.",
 }
 
@@ -77,6 +78,20 @@ func (s *site) stop(r *http.Request, _ Viewer) (string, error) {
 	for _, run := range runs {
 		if run.ID == r.PathValue("id") && run.Finished.IsZero() {
 			return runURL(run.ID) + "?done=stopped", s.opts.Control.Stop(r.Context(), run.Cluster)
+		}
+	}
+	return s.stopUpgrade(r)
+}
+
+// stopUpgrade interrupts an upgrade that the daemon carries out.
+func (s *site) stopUpgrade(r *http.Request) (string, error) {
+	upgrades, err := s.opts.Control.Upgrades(r.Context())
+	if err != nil {
+		return "", err
+	}
+	for _, u := range upgrades {
+		if u.ID == r.PathValue("id") && u.Active {
+			return runURL(u.ID) + "?done=halted", s.opts.Control.StopUpgrade(r.Context(), u.Cluster)
 		}
 	}
 	return "", web.NotFound("this run is not under way")

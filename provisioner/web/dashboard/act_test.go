@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talos-provision/provision/provisioner/store"
+	"github.com/talos-provision/provision/provisioner/web"
 	"github.com/talos-provision/provision/provisioner/web/dashboard"
 )
 
@@ -52,6 +53,32 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 	act("/inventory/reload", "", "/inventory?done=reload")
 	if n := p.control.Reloads(); n != 1 {
 		t.Errorf("%d reloads, want 1", n)
+	}
+}
+
+func TestAnUpgradeIsStoppedWhereTheDaemonWorksOnIt(t *testing.T) {
+	t.Parallel()
+	data := ofTwelve()
+	data.Upgrades = []web.UpgradeInfo{
+		{ID: "u1", Cluster: "k8s-prod", Target: "v1.14.0", Started: moment, Active: true, By: "token"},
+		{ID: "u2", Cluster: "k8s-stage", Target: "v1.14.0", Started: moment}, // another process does
+	}
+	p := serve(t, data, nil)
+	for id, form := range map[string]bool{"u1": true, "u2": false} {
+		if got := strings.Contains(p.get("/runs/"+id), `action="/runs/`+id+`/stop"`); got != form {
+			t.Errorf("the page of %s has a form to stop it: %v", id, got)
+		}
+	}
+	for id, want := range map[string]int{"u1": http.StatusSeeOther, "u2": http.StatusNotFound} {
+		if response, _ := p.do(http.MethodPost, "/runs/"+id+"/stop", ""); response.StatusCode != want {
+			t.Errorf("stop of %s: status %d, want %d", id, response.StatusCode, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"upgrade of k8s-prod"}, p.control.Stopped()); diff != "" {
+		t.Errorf("stopped (-want +got):\n%s", diff)
+	}
+	if said := words(p.get("/runs/u1?done=halted")); !strings.Contains(said, "provision upgrade --cluster NAME --continue") {
+		t.Errorf("the page after the stop says: %s", said)
 	}
 }
 

@@ -31,6 +31,7 @@ type Controller interface {
 	Hold(ctx context.Context, h store.Hold) error
 	Release(ctx context.Context, cluster, node string) error
 	Stop(ctx context.Context, cluster string) error
+	StopUpgrade(ctx context.Context, cluster string) error
 	Reload(ctx context.Context) error
 }
 

@@ -63,7 +63,7 @@ func TestEachPageSaysWhatIsKnown(t *testing.T) {
 		}
 	}
 	if said := p.get("/runs/upgrade-1"); strings.Contains(said, "/stop") {
-		t.Error("an upgrade is not the daemon's to stop, and its page has a form for it")
+		t.Error("the daemon does not work on the upgrade, and its page has a form to stop it")
 	}
 	if said := words(p.get("/nodes/k8s-stage/node-04")); strings.Contains(said, "Address 10.20.0.11 – – 10.20.0.11") {
 		t.Error("the address of a node whose Talos never answered is said to be Talos'")

@@ -20,6 +20,8 @@ type runRow struct {
 	Halted            string // why it ended early; "" when it did not
 	By, Site          string
 	Bar               bar
+	// Stoppable: the daemon works on it.
+	Stoppable bool
 }
 
 func (r runRow) rowID() string { return elementID("r", r.Cluster, r.ID) }
@@ -53,7 +55,8 @@ func runRows(p *picture) []runRow {
 			states[n.State]++
 		}
 		list = append(list, runRow{
-			ID: u.ID, Cluster: u.Cluster, Kind: "upgrade", Target: u.Target, Started: u.Started, Finished: u.Finished, Halted: u.Stopped, Bar: barOf(states),
+			ID: u.ID, Cluster: u.Cluster, Kind: "upgrade", Target: u.Target, Started: u.Started, Finished: u.Finished, Halted: u.Stopped, By: u.By, Bar: barOf(states),
+			Stoppable: u.Active,
 		})
 	}
 	slices.SortStableFunc(list, func(a, b runRow) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Cluster, b.Cluster)) })
@@ -70,6 +73,7 @@ func runRowOf(r web.RunInfo) runRow {
 	case r.Stopped && !r.Finished.IsZero():
 		row.Halted = "somebody stopped it"
 	}
+	row.Stoppable = row.Active()
 	return row
 }
 

@@ -190,6 +190,12 @@ func (c *Control) Stop(_ context.Context, cluster string) error {
 	return err
 }
 
+// StopUpgrade stops the upgrade of a cluster.
+func (c *Control) StopUpgrade(_ context.Context, cluster string) error {
+	_, err := read(c, func(*Data) any { c.stopped = append(c.stopped, "upgrade of "+cluster); return nil })
+	return err
+}
+
 // Reload asks for a look at the inventory.
 func (c *Control) Reload(context.Context) error {
 	_, err := read(c, func(*Data) any { c.reloads++; return nil })
