@@ -42,25 +42,37 @@ func (c *Client) Run(ctx context.Context, id string) (RunInfo, error) {
 
 // Wait asks for a run until it is over, through restarts of the daemon. It gives
 // up when ctx ends, or when nothing has answered for a minute.
-func (c *Client) Wait(ctx context.Context, id string) (RunInfo, error) {
+func (c *Client) Wait(ctx context.Context, id string) (info RunInfo, err error) {
+	err = c.await(ctx, func() (over bool, err error) {
+		info, err = c.Run(ctx, id)
+		return !info.Finished.IsZero(), err
+	})
+	return info, err
+}
+
+// waitPatience is how long a daemon that is waited for may not answer: as long as a restart takes.
+const waitPatience = time.Minute
+
+// await looks until look says that it is over, or until nothing has answered for long.
+func (c *Client) await(ctx context.Context, look func() (over bool, err error)) error {
 	retry := c.pace.begin()
 	silent := time.Now()
 	for {
-		info, err := c.Run(ctx, id)
+		over, err := look()
 		switch {
-		case err == nil && !info.Finished.IsZero():
-			return info, nil
+		case err == nil && over:
+			return nil
 		case err == nil:
 			silent, retry = time.Now(), c.pace.begin()
 			if err := pause(ctx, c.pace.poll); err != nil {
-				return info, err
+				return err
 			}
 			continue
-		case !retryable(err) || time.Since(silent) > time.Minute:
-			return info, err
+		case !retryable(err) || time.Since(silent) > waitPatience:
+			return err
 		}
 		if err := retry.wait(ctx); err != nil {
-			return info, err
+			return err
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"time"
 )
 
 // PlanUpgrade asks what an upgrade would do.
@@ -36,27 +35,12 @@ func (c *Client) AbandonUpgrade(ctx context.Context, cluster string) (UpgradeInf
 // WaitUpgrade asks for an upgrade until the daemon works on it no longer, as Wait
 // does for a run. A daemon that was started anew has forgotten how it ended: then
 // Outcome is empty.
-func (c *Client) WaitUpgrade(ctx context.Context, cluster, id string) (UpgradeInfo, error) {
-	retry := c.pace.begin()
-	silent := time.Now()
-	for {
-		info, err := c.upgrade(ctx, cluster, id)
-		switch {
-		case err == nil && !info.Active:
-			return info, nil
-		case err == nil:
-			silent, retry = time.Now(), c.pace.begin()
-			if err := pause(ctx, c.pace.poll); err != nil {
-				return info, err
-			}
-			continue
-		case !retryable(err) || time.Since(silent) > time.Minute:
-			return info, err
-		}
-		if err := retry.wait(ctx); err != nil {
-			return info, err
-		}
-	}
+func (c *Client) WaitUpgrade(ctx context.Context, cluster, id string) (info UpgradeInfo, err error) {
+	err = c.await(ctx, func() (over bool, err error) {
+		info, err = c.upgrade(ctx, cluster, id)
+		return !info.Active, err
+	})
+	return info, err
 }
 
 func (c *Client) upgrade(ctx context.Context, cluster, id string) (UpgradeInfo, error) {
