@@ -39,12 +39,14 @@ func openWindow(t *testing.T, term string, width, height int) *window {
 			out, _ := w.tmux("capture-pane", "-p")
 			t.Logf("the screen at the end:\n%s", out)
 		}
+		w.killChildren() // a run outlives its terminal
 		_, _ = w.tmux("kill-server")
 		_ = os.RemoveAll(dir)
 	})
 	writeFile(t, filepath.Join(dir, "conf"), "set -g default-terminal "+term+"\nset -g status off\n")
 	w.must("new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "env", "-u", "CI", "-u", "NO_COLOR", "LANG=C.UTF-8", "LC_ALL=", "PS1=$ ", asProvision+"=1", "sh")
 	w.must("pipe-pane", "cat >"+w.raw())
+	w.await("$") // until the shell is there, tmux still sets its terminal up
 	w.before = w.settings()
 	return w
 }
@@ -143,16 +145,30 @@ func (w *window) isSane() {
 // process is the id of the program that runs in the window.
 func (w *window) process() int {
 	w.t.Helper()
-	shell := strings.TrimSpace(w.must("display-message", "-p", "#{pane_pid}"))
-	text, err := os.ReadFile("/proc/" + shell + "/task/" + shell + "/children")
-	if err != nil {
-		w.t.Fatal(err)
+	children := w.children()
+	if len(children) == 0 {
+		w.t.Fatal("the shell has no child")
 	}
-	pid, err := strconv.Atoi(strings.Fields(string(text) + " none")[0])
-	if err != nil {
-		w.t.Fatalf("the shell has no child: %q", text)
+	return children[0]
+}
+
+// children are the programs that run in the window, none when it is gone.
+func (w *window) children() (pids []int) {
+	out, _ := w.tmux("display-message", "-p", "#{pane_pid}")
+	shell := strings.TrimSpace(out)
+	text, _ := os.ReadFile("/proc/" + shell + "/task/" + shell + "/children")
+	for field := range strings.FieldsSeq(string(text)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
 	}
-	return pid
+	return pids
+}
+
+func (w *window) killChildren() {
+	for _, pid := range w.children() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 // slow is a fleet whose machines take their time, so that there is something to watch.
