@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/talos-provision/provision/e2e/loopback"
 	"github.com/talos-provision/provision/inventory"
 	"github.com/talos-provision/provision/provisioner/machineconfig"
 )
@@ -55,7 +56,7 @@ func newClusterSite(t *testing.T) clusterSite {
 	if err := os.MkdirAll(filepath.Join(s.inventory, "prod"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	network := 100 + networks.Add(1)%150
+	network := loopback.Reserve(t, 100, 249).Addr().As4()[1]
 	s.put(t, "_defaults.yaml", "talosVersion: v1.13.9\nschematicID: "+vanillaSchematic+"\nnetmask: 24\ninterface: eth0\n")
 	for i, role := range []string{"controlplane", "worker"} {
 		host := fmt.Sprintf("127.%d.0.%d", network, i+1)

@@ -160,7 +160,7 @@ func TestTabIsQuietWhereTheInventoryIsBroken(t *testing.T) {
 // Tab is answered while somebody waits, also for a large fleet.
 func TestTabIsQuickWith10000Nodes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 10,000 files")
+		t.Skip("writing 10,000 files takes too long for -short")
 	}
 	t.Parallel()
 	dir := t.TempDir()

@@ -3,18 +3,15 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/talos-provision/provision/e2e/fleet"
 	"github.com/talos-provision/provision/e2e/kubeapi"
+	"github.com/talos-provision/provision/e2e/loopback"
 	"github.com/talos-provision/provision/provisioner/store"
 )
 
@@ -29,9 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// networks gives every fleet of this package a /16 of loopback of its own.
-var networks atomic.Int32
-
 // startFleet starts an emulated fleet that ends with the test.
 func startFleet(t *testing.T, config fleet.Config) *fleet.Fleet {
 	t.Helper()
@@ -39,7 +33,7 @@ func startFleet(t *testing.T, config fleet.Config) *fleet.Fleet {
 		kubeapi.Need(t)
 	}
 	config.Dir = t.TempDir()
-	config.Network = network(t)
+	config.Network = loopback.Reserve(t, 100, 249)
 	f, err := fleet.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -50,25 +44,6 @@ func startFleet(t *testing.T, config fleet.Config) *fleet.Fleet {
 		}
 	})
 	return f
-}
-
-// network is a /16 of loopback that no other fleet has, in this process or
-// another: whoever listens on its last address has it.
-func network(t *testing.T) netip.Prefix {
-	t.Helper()
-	const count = 150
-	for range count {
-		n := 100 + networks.Add(1)%count
-		var lc net.ListenConfig
-		owner, err := lc.Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.255.254:6700", n))
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = owner.Close() })
-		return netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", n))
-	}
-	t.Fatalf("%d fleets are running on this host", count)
-	return netip.Prefix{}
 }
 
 // result is what a person or a script sees of one command.

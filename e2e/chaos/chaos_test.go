@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 	"time"
 
 	"github.com/talos-provision/provision/e2e/fleet"
+	"github.com/talos-provision/provision/e2e/loopback"
 )
 
 // storm is how hard a fleet and its controllers are treated.
@@ -149,7 +148,7 @@ func (s storm) fleet(t *testing.T, seed uint64) *fleet.Fleet {
 		t.Fatal(err)
 	}
 	f, err := fleet.Start(t.Context(), fleet.Config{
-		Dir: t.TempDir(), Network: network(t), Nodes: s.nodes, Seed: seed, Vendors: vendors, Faults: faults,
+		Dir: t.TempDir(), Network: loopback.Reserve(t, 20, 49), Nodes: s.nodes, Seed: seed, Vendors: vendors, Faults: faults,
 		Attempts: s.attempts, BootTimeout: s.bootTimeout, SessionTimeout: 20 * time.Second,
 		Delays: fleet.Delays{
 			PowerLag: fleet.Uniform(50*time.Millisecond, 500*time.Millisecond), POST: fleet.Uniform(100*time.Millisecond, time.Second),
@@ -180,22 +179,6 @@ func (s storm) tally(t *testing.T, o fleet.Oracle, seen map[string]fleet.Seen) {
 	if faults == 0 || states["Maintenance"] == 0 || states["Failed"] == 0 {
 		t.Errorf("that was no storm: %d faults, states %v", faults, states)
 	}
-}
-
-// network is a /16 of loopback that no other fleet has: whoever listens on its last address has it.
-func network(t *testing.T) netip.Prefix {
-	t.Helper()
-	for n := 20; n < 50; n++ {
-		var lc net.ListenConfig
-		owner, err := lc.Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.255.254:6700", n))
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = owner.Close() })
-		return netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", n))
-	}
-	t.Fatal("30 fleets are running on this host")
-	return netip.Prefix{}
 }
 
 // ask runs a command that only looks, and returns its output.

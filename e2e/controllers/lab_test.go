@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/talos-provision/provision/e2e/fleet"
+	"github.com/talos-provision/provision/e2e/loopback"
 	"github.com/talos-provision/provision/provisioner/store/storetest"
 	"github.com/talos-provision/provision/provisioner/web"
 )
@@ -81,7 +81,7 @@ func (l *lab) startFleet(config fleet.Config) {
 	config.SessionTimeout = sessionTimeout
 	config.TimeScale = patientFirmware
 	if !config.Network.IsValid() {
-		config.Network = network(t)
+		config.Network = loopback.Reserve(t, 100, 249)
 	}
 	f, err := fleet.Start(t.Context(), config)
 	if err != nil {
@@ -103,28 +103,6 @@ func (l *lab) startFleet(config fleet.Config) {
 func (l *lab) address(n int) netip.Addr {
 	base := l.base.As4()
 	return netip.AddrFrom4([4]byte{base[0], base[1], 0, byte(n)})
-}
-
-// networks gives every fleet of this package a /16 of loopback of its own.
-var networks atomic.Int32
-
-// network is a /16 of loopback that no other fleet has, in this process or
-// another: whoever listens on its last address has it.
-func network(t *testing.T) netip.Prefix {
-	t.Helper()
-	const count = 150
-	for range count {
-		n := 249 - networks.Add(1)%count
-		var lc net.ListenConfig
-		owner, err := lc.Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.255.254:6700", n))
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = owner.Close() })
-		return netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", n))
-	}
-	t.Fatalf("%d fleets are running on this host", count)
-	return netip.Prefix{}
 }
 
 // startFanOut passes what the relay sends on to every controller, as a network

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/talos-provision/provision/e2e/fleet"
+	"github.com/talos-provision/provision/e2e/loopback"
 	"github.com/talos-provision/provision/provisioner/web"
 )
 
@@ -49,7 +49,7 @@ type daemon struct {
 // startDaemon starts a fleet and its daemon, and waits until it leads.
 func startDaemon(t *testing.T, config fleet.Config) *daemon {
 	t.Helper()
-	config.Dir, config.Network = t.TempDir(), loopback(t)
+	config.Dir, config.Network = t.TempDir(), loopback.Reserve(t, 70, 79)
 	f, err := fleet.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -162,21 +162,4 @@ func (d *daemon) begin() web.RunInfo {
 		d.t.Fatal(err)
 	}
 	return info
-}
-
-// loopback is a /16 of loopback that no other fleet has, in this process or another:
-// whoever listens on its last address has it.
-func loopback(t *testing.T) netip.Prefix {
-	t.Helper()
-	var lc net.ListenConfig
-	for n := 30; n < 80; n++ {
-		owner, err := lc.Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.255.254:6700", n))
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = owner.Close() })
-		return netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", n))
-	}
-	t.Fatal("50 fleets are running on this host")
-	return netip.Prefix{}
 }

@@ -5,19 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/talos-provision/provision/e2e/fleet"
+	"github.com/talos-provision/provision/e2e/loopback"
 )
 
 // patience is how long a command may take.
@@ -38,7 +37,7 @@ type world struct {
 // newWorld starts the fleet of a page. Everything of it ends with the test.
 func newWorld(t *testing.T, page string) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), network: network(t)}
+	w := &world{t: t, dir: t.TempDir(), network: loopback.Reserve(t, 100, 249)}
 	set := settingOf(page)
 	config := set.fleet
 	config.Dir, config.Network = w.dir, w.network
@@ -69,7 +68,7 @@ func newWorld(t *testing.T, page string) *world {
 	for _, p := range places {
 		pairs = append(pairs, p.documented, p.here)
 	}
-	base, second := w.network.Addr().As4(), network(t)
+	base, second := w.network.Addr().As4(), loopback.Reserve(t, 100, 249)
 	pairs = append(pairs, "{{dir}}", w.dir, "{{bmcs}}", netip.PrefixFrom(netip.AddrFrom4([4]byte{127, base[1], 128, 0}), 29).String(),
 		"{{repository}}", w.repository, "{{second}}", second.String(), "{{secondprefix}}", fmt.Sprintf("127.%d.", second.Addr().As4()[1]))
 	// What a place becomes has marks of its own, so at replaces twice.
@@ -187,26 +186,4 @@ func (w *world) terminal() (terminal, person *os.File) {
 		w.t.Fatal(err)
 	}
 	return terminal, person
-}
-
-// networks gives every fleet of this package a /16 of loopback of its own.
-var networks atomic.Int32
-
-// network is a /16 of loopback that no other fleet has, in this process or
-// another: whoever listens on its last address has it.
-func network(t *testing.T) netip.Prefix {
-	t.Helper()
-	const count = 150
-	for range count {
-		n := 100 + (networks.Add(1)+60)%count
-		var lc net.ListenConfig
-		owner, err := lc.Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.255.254:6700", n))
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = owner.Close() })
-		return netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", n))
-	}
-	t.Fatalf("%d fleets are running on this host", count)
-	return netip.Prefix{}
 }

@@ -3,6 +3,7 @@ package qemu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -37,7 +38,7 @@ func startBootServer(ctx context.Context, t *testing.T, network *Network, dir st
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := network.Command(ctx, self, "-test.run=^TestHelperBootServer$", "-test.v")
+	cmd := network.Command(ctx, self)
 	cmd.Env = append(os.Environ(), bootServerEnv+"="+dir)
 	if _, err := network.Start(cmd); err != nil {
 		t.Fatal(err)
@@ -57,13 +58,19 @@ func startBootServer(ctx context.Context, t *testing.T, network *Network, dir st
 	}
 }
 
-func TestHelperBootServer(t *testing.T) {
-	dir := os.Getenv(bootServerEnv)
-	if dir == "" {
-		t.Skip("a process that other tests start")
+// TestMain lets this binary be the boot server in place of its tests.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(bootServerEnv); dir != "" {
+		fmt.Fprintln(os.Stderr, "boot server:", serveBoot(context.Background(), dir))
+		os.Exit(1)
 	}
+	os.Exit(m.Run())
+}
+
+// serveBoot serves until it is killed, or one of its parts fails.
+func serveBoot(ctx context.Context, dir string) error {
 	failed := make(chan error, 3)
-	go func() { failed <- serveDHCP(t.Context()) }()
+	go func() { failed <- serveDHCP(ctx) }()
 	go func() {
 		server := tftp.NewServer(func(name string, to io.ReaderFrom) error {
 			file, err := os.Open(filepath.Join(dir, filepath.Base(name)))
@@ -78,7 +85,7 @@ func TestHelperBootServer(t *testing.T) {
 	}()
 	server := &http.Server{Addr: bootServerIP + ":8080", Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: time.Minute}
 	go func() { failed <- server.ListenAndServe() }()
-	t.Fatal(<-failed)
+	return <-failed
 }
 
 func serveDHCP(ctx context.Context) error {

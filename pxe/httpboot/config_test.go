@@ -87,19 +87,37 @@ type direct httpboot.Answer
 
 func (d direct) Direct(context.Context, httpboot.Request) httpboot.Answer { return httpboot.Answer(d) }
 
-func TestAScriptWithATokenHasTalosFetchItsConfigFromTheSameServer(t *testing.T) {
-	t.Parallel()
-	told := make(chan httpboot.Answer, 1)
-	server := httptest.NewServer(httpboot.New(httpboot.Options{OnScript: func(_ httpboot.Request, a httpboot.Answer) { told <- a }, Director: direct{
+// withToken has every machine install itself, and fetch its config.
+func withToken() direct {
+	return direct{
 		Kind: httpboot.Install, Node: "node-01", Schematic: strings.Repeat("a", 64), Version: "v1.13.9",
 		Args: "talos.platform=metal", ConfigToken: "t0ken",
-	}}))
+	}
+}
+
+func TestAScriptWithATokenHasTalosFetchItsConfigFromTheSameServer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(httpboot.New(httpboot.Options{Director: withToken()}))
 	defer server.Close()
 	_, script, _ := get(t, http.MethodGet, server.URL+"/boot.ipxe?serial=S1&arch=x86_64&platform=efi")
 	if want := " talos.platform=metal talos.config=" + server.URL + "/config/t0ken || goto failed\n"; !strings.Contains(script, want) {
 		t.Errorf("the script lacks %q:\n%s", want, script)
 	}
-	// Who is told of the script could fetch the config with the token (I9).
+}
+
+// I9: the script that is told, and kept, is the one that the machine got, but for the
+// token: who has that could fetch the config.
+func TestI9TheScriptThatIsToldHasNoToken(t *testing.T) {
+	t.Parallel()
+	told := make(chan httpboot.Answer, 1)
+	server := httptest.NewServer(httpboot.New(httpboot.Options{
+		Director: withToken(), OnScript: func(_ httpboot.Request, a httpboot.Answer) { told <- a },
+	}))
+	defer server.Close()
+	_, script, _ := get(t, http.MethodGet, server.URL+"/boot.ipxe?serial=S1&arch=x86_64&platform=efi")
+	if !strings.Contains(script, "t0ken") {
+		t.Fatalf("the machine got no token:\n%s", script)
+	}
 	if got, want := (<-told).Script, strings.ReplaceAll(script, "t0ken", "[one-time-token]"); got != want {
 		t.Errorf("told is:\n%s\nwant:\n%s", got, want)
 	}
